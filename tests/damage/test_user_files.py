@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cse.cli.app import main
+from tests.commands import printed
 
 GOOD = "sentence1\tsentence2\tscore\n" + "".join(f"a river {i}\ta bridge {i * 7}\t{i % 5}\n" for i in range(20))
 CORPUS = "".join(f"the stone by river {i} is old\n" for i in range(40))
@@ -46,8 +47,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 
 def test_good_files_are_planned_and_described(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", space(evaluate=["held.tsv", "labels.csv"])]) == 0
-    assert "3 runs, 3 unique: 0 done, 3 to run" in capsys.readouterr().out
+    assert "3 runs, 3 unique: 0 done, 3 to run" in printed(capsys, "plan", space(evaluate=["held.tsv", "labels.csv"]))
 
 
 CONTENTS: dict[str, tuple[str, bytes, str]] = {
@@ -167,8 +167,7 @@ def test_a_corpus_is_counted_before_anything_is_trained(name: str, capsys: pytes
     file, content, given, told = COUNTS[name]
     Path(file).write_bytes(content)
     corpus = json.dumps({"file": file, **given})
-    assert main(["plan", space(corpus={"file": file, **given})]) == 0
-    capsys.readouterr()
+    printed(capsys, "plan", space(corpus={"file": file, **given}))
     lacking = ("--set", "train.encoder=./nowhere", "--to", "run")
     assert main(["train", "simcse", "--set", f"train.corpus={corpus}", "--set", "train.dev=good.tsv", *lacking]) == 2
     assert told in " ".join(capsys.readouterr().err.split())
@@ -245,8 +244,7 @@ def test_a_copy_of_a_shipped_test_set_picks_no_checkpoint(capsys: pytest.Capture
 
 
 def test_files_that_are_not_there_are_missing_inputs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", space(dev="gone.tsv", corpus="lost.jsonl", evaluate=["away.csv"])]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(printed(capsys, "plan", space(dev="gone.tsv", corpus="lost.jsonl", evaluate=["away.csv"])).split())
     for name, file in (("gone", "gone.tsv"), ("lost", "lost.jsonl"), ("away", "away.csv")):
         assert f"missing file: {name} needs {Path(file).resolve()}" in said, said
     assert main(["run", space(dev="gone.tsv")]) == 2

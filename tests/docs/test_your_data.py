@@ -10,6 +10,7 @@ import pytest
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse_train.evaluate.user_sets import USUAL_COLUMNS
+from tests.commands import printed
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_data.md").read_text(encoding="utf8")
 SPACES = re.findall(r"^```yaml\n(version:.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -80,8 +81,7 @@ def test_a_space_with_files_is_run_on_workers_and_scored_again_when_a_set_change
 
     def run(words: list[str]) -> str:
         monkeypatch.chdir(files)
-        assert main([*words, *place]) == 0
-        return capsys.readouterr().out
+        return printed(capsys, *words, *place)
 
     said = run(first)
     assert "1 done, 0 failed" in said and re.search(r"learning_rate .* n \| +shop_test \| intents \| +faq \|", said)

@@ -11,6 +11,7 @@ from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse_train.plugins import registry
 from search_spaces.identity.method_code import own_digest
+from tests.commands import printed
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_method.md").read_text(encoding="utf8")
 
@@ -62,8 +63,9 @@ def test_two_files_of_a_user_become_a_search_and_a_table(
     (copy,) = (folder / "results" / "plugins").glob("*/tension.py")
     assert copy.read_text(encoding="utf8") == block("python")
 
-    assert main(["run", "tension.yaml", "--yes"]) == 0, "the same command again trains nothing"
-    assert "0 done, 0 failed" in capsys.readouterr().out
+    assert "0 done, 0 failed" in printed(capsys, "run", "tension.yaml", "--yes"), (
+        "the same command again trains nothing"
+    )
     Path("tension.py").write_text(block("python").replace(".mean()", ".sum()"), encoding="utf8")
     assert main(["run", "tension.yaml", "--yes"]) == 2
     assert "changed code: method=tension, 2 finished runs were made by other code of it" in capsys.readouterr().err

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
 from cse_train.plugins.trainer import Trainer
@@ -15,6 +14,7 @@ from cse_train.results import Outcome
 from cse_train.training.program import train
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.commands import printed
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_trainer.md").read_text(encoding="utf8")
 SCRIPT, BY_ARGUMENTS, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -61,8 +61,7 @@ def test_the_options_of_the_page_are_left_out_where_they_are_null(folder: Path) 
 
 def test_the_plan_counts_the_runs_and_knows_no_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [words[0] for words in COMMANDS] == ["plan", "doctor", "run", "table", "compare", "export"]
-    assert main(COMMANDS[0]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, *COMMANDS[0])
     assert "4 cells x 3 seeds = 12 runs, 12 unique: 0 done, 12 to run" in said and "left: unknown" in said
     assert "wiki" not in said and "docs/results" not in said
 

@@ -16,6 +16,7 @@ from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.cli.results.status import block
 from cse.cli.status_text import facts
+from tests.commands import printed
 from tests.run_values import book_run
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
@@ -61,8 +62,7 @@ def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
         "  driver anna@node1:71  3 of 4 slots, 1 more wait, priority 3",
         "  driver ben@node2:72  1 of 4 slots, 3 more wait, priority 1, at most 2 for ben",
     ]
-    assert main(["status", "--format", "json", "--ledger", url]) == 0
-    assert '"owner": "ben@node2:72:bb"' in capsys.readouterr().out
+    assert '"owner": "ben@node2:72:bb"' in printed(capsys, "status", "--format", "json", "--ledger", url)
 
 
 def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:

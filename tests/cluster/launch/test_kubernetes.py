@@ -17,6 +17,7 @@ from cluster.launch.targets import kuberay
 from cse.cli.app import main
 from tests.cluster.launch.test_launch import EXAMPLE, refused
 from tests.cluster.launch.test_targets import EVERY_KEY
+from tests.commands import printed
 
 KUBECTL = f"""#!{sys.executable}
 import json, pathlib, sys
@@ -74,8 +75,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def launched(capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    assert main([*LAUNCH, *more]) == 0
-    return capsys.readouterr().out
+    return printed(capsys, *LAUNCH, *more)
 
 
 def calls(server: Path) -> list[str]:

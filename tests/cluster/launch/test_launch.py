@@ -21,6 +21,7 @@ from cse.cli.extend.new import method_text
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
 from search_spaces.catalog import load_space
+from tests.commands import printed
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "cluster" / "launch" / "cluster.yaml"
 
@@ -55,8 +56,7 @@ def test_what_was_said_after_the_id_travels(
     monkeypatch.setenv("LOGNAME", "anna")
     own = ["--profile", "small", "--seeds", "2", "--workers", "1", "--gpus-per-worker", "0.5", "--data", "/else/data"]
     settings = ["--set", "train.examples=640", "--set", "train.batch_size=32"]
-    assert main(["launch", "ray-job", "E7", *own, *settings, *said, "--dry-run"]) == 0
-    line = capsys.readouterr().out.splitlines()[0]
+    line = printed(capsys, "launch", "ray-job", "E7", *own, *settings, *said, "--dry-run").splitlines()[0]
     words = shlex.split(line)[shlex.split(line).index("--") + 1 :]
     assert words[:5] == ["python", "-m", "cse", "run", "E7"]
     given = {(words[i], words[i + 1]) for i in range(5, len(words), 2)}
@@ -84,8 +84,7 @@ def test_ranks_take_the_cards_that_the_file_names(
 ) -> None:
     """Without the option a job on cards would train on their nodes' CPUs."""
     change("gpus: 1", f"gpus: {gpus}")
-    assert main(["launch", "slurm", "E7", *given, "--dry-run"]) == 0
-    found = re.findall(r"--gpus-per-worker (\S+?)[ )]", capsys.readouterr().out)
+    found = re.findall(r"--gpus-per-worker (\S+?)[ )]", printed(capsys, "launch", "slurm", "E7", *given, "--dry-run"))
     assert found == ([] if asked is None else [asked])
 
 
@@ -117,8 +116,7 @@ def test_flags_travel_without_a_value(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_budget_in_money_travels_with_the_file_s_price(capsys: pytest.CaptureFixture[str]) -> None:
     limits = ["--budget", "40 EUR", "--budget", "2 h, 50 runs", "--gpus-per-worker", "1"]
-    assert main(["launch", "slurm", "E7", *limits, "--dry-run"]) == 0
-    script = capsys.readouterr().out
+    script = printed(capsys, "launch", "slurm", "E7", *limits, "--dry-run")
     assert "--budget '40 EUR' --budget '2 h, 50 runs'" in script and "--price '2.5 EUR'" in script
     assert main(["launch", "ray-job", "E7", *limits, "--price", "3 EUR", "--dry-run"]) == 0
     words = shlex.split(capsys.readouterr().out.splitlines()[0])
@@ -127,8 +125,7 @@ def test_a_budget_in_money_travels_with_the_file_s_price(capsys: pytest.CaptureF
 
 def test_a_job_is_named_after_its_sweep_and_what_travels(capsys: pytest.CaptureFixture[str]) -> None:
     def name(*words: str) -> str:
-        assert main(["launch", "slurm", *words, "--dry-run"]) == 0
-        (made,) = re.findall("#SBATCH --job-name=(.*)", capsys.readouterr().out)
+        (made,) = re.findall("#SBATCH --job-name=(.*)", printed(capsys, "launch", "slurm", *words, "--dry-run"))
         return str(made)
 
     first = name("E7", "--seeds", "2")
@@ -154,8 +151,7 @@ def test_a_wrong_budget_stays_at_home(capsys: pytest.CaptureFixture[str], words:
 
 @pytest.mark.parametrize("kind", ["ray-job", "kuberay", "slurm"])
 def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[str], kind: str) -> None:
-    assert main(["launch", kind, "D7", "E7", "--dry-run"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "launch", kind, "D7", "E7", "--dry-run")
     assert "/only/here" not in out
     assert "reproduce D7 E7" in out
 
@@ -310,8 +306,7 @@ def own_files(somewhere: Path) -> Iterator[None]:
 def test_files_of_ones_own_travel_by_content(
     own_files: None, capsys: pytest.CaptureFixture[str], somewhere: Path, kind: str
 ) -> None:
-    assert main(["launch", kind, "mine.yaml", "--profile", "tiny.yaml", "--dry-run"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "launch", kind, "mine.yaml", "--profile", "tiny.yaml", "--dry-run")
     assert str(somewhere) not in out
     (text,) = re.findall(r"cluster.launch.files /shared/results/launched ([\w=-]+) run spaces/mine.yaml --storage", out)
     assert "--profile profiles/tiny.yaml" in out and "--profile tiny.yaml" not in out

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from cluster.launch.targets.slurm import TIME, count_seconds
-from cse.cli.app import main
-from tests.commands import refused
+from tests.commands import printed, refused
 
 CLUSTER: dict[str, Any] = {
     "version": 1,
@@ -53,8 +52,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def script(capsys: pytest.CaptureFixture[str], **slurm: Any) -> str:
     """What `--dry-run` prints."""
     Path("cluster.yaml").write_text(yaml.safe_dump(CLUSTER | {"slurm": SLURM | slurm}), encoding="utf8")
-    assert main(["launch", "slurm", "E7", "--name", "mine", "--budget", "50 runs", "--dry-run"]) == 0
-    return capsys.readouterr().out
+    return printed(capsys, "launch", "slurm", "E7", "--name", "mine", "--budget", "50 runs", "--dry-run")
 
 
 def options_of(text: str) -> dict[str, str]:
@@ -199,8 +197,7 @@ def test_a_job_that_waits_or_runs_is_reported(
     script(capsys)
 
     def launch(name: str) -> str:
-        assert main(["launch", "slurm", "E7", "--name", name]) == 0
-        return capsys.readouterr().out
+        return printed(capsys, "launch", "slurm", "E7", "--name", name)
 
     log = Path("mine-7_*.out").absolute()
     assert launch("mine") == f"Submitted batch job 7; its log: {log}; its end: scancel 7\n"

@@ -28,6 +28,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.commands import printed
 from tests.run_values import score_of
 
 
@@ -138,11 +139,9 @@ def test_a_home_or_a_folder_that_leads_out_of_the_storage_is_left_alone(ledger: 
 
 def test_the_command_is_dry_until_told_to_delete(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     runs = Path("results", "runs")
-    assert main(["clean", "--keep-top", "1"]) == 0
-    assert "--delete does it" in capsys.readouterr().out
+    assert "--delete does it" in printed(capsys, "clean", "--keep-top", "1")
     assert (runs / "r1" / "attempt-1").is_dir() and (runs / "r0" / "final" / "last").is_dir()
-    assert main(["clean", "--keep-top", "1", "--delete"]) == 0
-    assert "freed of" in capsys.readouterr().out
+    assert "freed of" in printed(capsys, "clean", "--keep-top", "1", "--delete")
     assert left() == TOP
     assert (runs / "of-another-ledger" / "final" / "best").is_dir()
 

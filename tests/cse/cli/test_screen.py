@@ -27,6 +27,7 @@ from cse.cli.printing import LINES, LONGEST_LINE, escape_styled, plain, plain_ou
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
 from tests.analysis.figures.test_figures import FILES, table_of
+from tests.commands import printed
 from tests.conftest import REPO
 from tests.sides import needs
 
@@ -89,8 +90,7 @@ def test_commands(
     demo: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], columns: int
 ) -> None:
     def printed() -> str:
-        assert main(argv) == 0
-        return capsys.readouterr().out
+        return printed(capsys, *argv)
 
     whole = printed()
     monkeypatch.setattr(screen, "width", lambda: columns)
@@ -119,8 +119,7 @@ def test_every_published_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_trials_show_the_settings_that_vary(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trials", "demo"]) == 0
-    assert "esimcse  learning_rate=0.0003" in capsys.readouterr().out
+    assert "esimcse  learning_rate=0.0003" in printed(capsys, "trials", "demo")
 
 
 def test_tables_are_listed_in_natural_order(capsys: pytest.CaptureFixture[str], demo: None) -> None:
@@ -128,8 +127,7 @@ def test_tables_are_listed_in_natural_order(capsys: pytest.CaptureFixture[str], 
     for name in ("D10", "D2", "D1"):
         text = f"version: 1\nid: {name}\nmethod: simcse\nseeds: 1\nspace: {{method.temperature: {{grid: [0.05]}}}}\n"
         Path("spaces", f"{name}.yaml").write_text(text)
-    assert main(["plan", "spaces"]) == 0
-    assert re.findall(r"^D\d+", capsys.readouterr().out, re.MULTILINE) == ["D1", "D2", "D10"]
+    assert re.findall(r"^D\d+", printed(capsys, "plan", "spaces"), re.MULTILINE) == ["D1", "D2", "D10"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cse.cli.app import main
+from tests.commands import printed
 
 
 @pytest.fixture
@@ -45,22 +46,18 @@ def test_a_gate_that_learns_nothing_says_why(
     capsys: pytest.CaptureFixture[str], take: None, name: str, line: str, more: int | None
 ) -> None:
     argv = ["gate", f"{name}:model=a", "--against", f"{name}:model=b"]
-    assert main([*argv, "--n-more"]) == 4
-    assert capsys.readouterr().out == line
-    assert main([*argv, "--format", "json"]) == 4
-    assert json.loads(capsys.readouterr().out)["more_seeds"] == more
+    assert printed(capsys, *argv, "--n-more", code=4) == line
+    assert json.loads(printed(capsys, *argv, "--format", "json", code=4))["more_seeds"] == more
 
 
 def test_rows_without_seeds_are_numbered_and_none_is_common(capsys: pytest.CaptureFixture[str], take: None) -> None:
-    assert main(["gate", "unseeded:model=a", "--against", "unseeded:model=b", "--format", "json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    made = json.loads(printed(capsys, "gate", "unseeded:model=a", "--against", "unseeded:model=b", "--format", "json"))
     assert (made["verdict"], made["columns"][0]["common"], made["columns"][0]["A"]["n"]) == ("tie", 0, 3)
 
 
 def test_two_files_without_settings_are_two_models(capsys: pytest.CaptureFixture[str], take: None) -> None:
     """Nothing in them says in what they differ, and they are not one configuration with other seeds."""
-    assert main(["gate", "new", "--against", "old"]) == 0
-    assert capsys.readouterr().out.startswith("better: acc +0.1017 (")
+    assert printed(capsys, "gate", "new", "--against", "old").startswith("better: acc +0.1017 (")
 
 
 def test_a_range_that_a_later_import_declares_counts(
@@ -72,5 +69,4 @@ def test_a_range_that_a_later_import_declares_counts(
     for words in (["r"], ["r1", "--scale", "1"]):
         assert main(["import", "wandb", "r.csv", "--rename", "model=model", "--score", "reward", "--as", *words]) == 0
     capsys.readouterr()
-    assert main(["gate", "r1:model=a", "--against", "r1:model=b"]) == 3
-    assert "no tie is told" not in capsys.readouterr().out
+    assert "no tie is told" not in printed(capsys, "gate", "r1:model=a", "--against", "r1:model=b", code=3)

@@ -13,7 +13,6 @@ from analysis.answers.judge import Sides, Terms, judge_models
 from analysis.ledger import Ledger
 from analysis.tables.columns import entry_of
 from cse.cli import screen
-from cse.cli.app import main
 from cse.compare.answers import answer_columns
 from cse.compare.comparison import tell_uneven
 from cse_train.data_paths import DataPaths
@@ -293,10 +292,8 @@ def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_gate_stops_a_regression(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gate", "mine:lr=2", "--against", "mine:lr=1"]) == 3
-    assert capsys.readouterr().out.startswith(f"worse: {name} ")
-    assert main(["gate", "mine:lr=1", "--against", "mine:lr=2"]) == 0
-    assert capsys.readouterr().out.startswith(f"better: {name} ")
+    assert printed(capsys, "gate", "mine:lr=2", "--against", "mine:lr=1", code=3).startswith(f"worse: {name} ")
+    assert printed(capsys, "gate", "mine:lr=1", "--against", "mine:lr=2").startswith(f"better: {name} ")
 
 
 def test_numbers_are_shown_as_the_program_reports_them(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,6 +303,5 @@ def test_numbers_are_shown_as_the_program_reports_them(name: str, capsys: pytest
         ["explain", "mine.yaml", "--cell", "lr=1"],
         ["table", "mine.yaml"],
     ):
-        assert main([*words, "--format", "json"]) == 0
-        out = capsys.readouterr().out
+        out = printed(capsys, *words, "--format", "json")
         assert f" {shown}" in out and f"-{shown}" not in out, words

@@ -21,6 +21,7 @@ from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.identity.user_files import add_user_files
+from tests.commands import printed
 from tests.documents import validated
 
 SPACE = """version: 1
@@ -57,15 +58,13 @@ def stopped(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
 
 def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.yaml").write_text(SPACE % "generated")
-    assert main(["doctor", "mine.yaml"]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "doctor", "mine.yaml")
     assert said.endswith("nothing here stops a sweep\n")
     assert "mine: every cell has its inputs" in said and "is not there yet; the first sweep makes it" in said
 
 
 def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--format", "json"]) == 0
-    findings = validated("doctor", capsys.readouterr().out)["rows"]
+    findings = validated("doctor", printed(capsys, "doctor", "--format", "json"))["rows"]
     assert {finding["part"] for finding in findings} >= {
         "versions",
         "token",
@@ -139,8 +138,7 @@ def test_a_ledger_that_is_there_is_counted(capsys: pytest.CaptureFixture[str]) -
     ledger = Ledger.open("ledger.db")
     ledger.record_sweep("one", SweepSpec({}))
     ledger.close()
-    assert main(["doctor", "--ledger", "ledger.db"]) == 0
-    assert "ledger.db can be read and written; sweeps: 1" in capsys.readouterr().out
+    assert "ledger.db can be read and written; sweeps: 1" in printed(capsys, "doctor", "--ledger", "ledger.db")
 
 
 def test_every_page_of_a_ledger_is_read(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from cse.cli.app import main
 from cse.doctor.encoders import describe_encoder
+from tests.commands import printed
 from tests.cse_train.encoders import write_encoder
 from tests.cse_train.zoo.kinds import write_kind
 from tests.cse_train.zoo.pieces import LINES
@@ -78,7 +79,5 @@ def test_a_space_that_asks_for_what_its_encoder_has_not_is_told_before_a_run(
 def test_the_command_takes_a_folder_and_exits_with_2_for_none(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     write_kind(tmp_path / "mine", "electra")
-    assert main(["doctor", "--encoder", "mine"]) == 0
-    assert "a electra, 2 layers of 32" in capsys.readouterr().out
-    assert main(["doctor", "--encoder", "./absent"]) == 2
-    assert "missing folder" in capsys.readouterr().out
+    assert "a electra, 2 layers of 32" in printed(capsys, "doctor", "--encoder", "mine")
+    assert "missing folder" in printed(capsys, "doctor", "--encoder", "./absent", code=2)

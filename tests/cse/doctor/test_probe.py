@@ -24,6 +24,7 @@ from cse_train.training import loop
 from cse_train.training import program as trainer_run
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.commands import printed
 
 SPACE = """version: 1
 id: mine
@@ -186,8 +187,7 @@ def test_a_probe_tells_what_was_measured_and_how_to_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe, "measure", lambda *_: measured)
     Path("mine.yaml").write_text(SPACE)
-    assert main(["doctor", "mine.yaml", "--probe"]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "doctor", "mine.yaml", "--probe")
     assert "temperature=0.05: 160 examples in 4.0 s, at most 1.5 GB" in said
     assert "a whole run at this speed, alone on the machine: about 16 s" in said
     assert f"; cse run {Path('mine.yaml').resolve()} --max-concurrent " in said

@@ -13,6 +13,7 @@ from cse_train.config import parse_run
 from cse_train.encoder.backbone import load_backbone
 from cse_train.files import HOST
 from cse_train.methods.base import load_method
+from tests.commands import printed
 
 SETTINGS = {"method": "simcse", "train.encoder": "wiki-l1-h64", "method.pooler": "mean"}
 
@@ -42,8 +43,7 @@ def finished(ledger: Ledger, signature: str) -> Path:
 
 
 def repaired(capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
-    assert main(["doctor", "--repair", "--ledger", "l.db", "--storage", ".", *more]) == 0
-    return capsys.readouterr().out.splitlines()
+    return printed(capsys, "doctor", "--repair", "--ledger", "l.db", "--storage", ".", *more).splitlines()
 
 
 def test_everything_is_shown_then_put_right_and_trained_again(

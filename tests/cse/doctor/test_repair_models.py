@@ -12,7 +12,6 @@ from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
 from cluster.sweep import run_folders
 from cluster.sweep.retention import Removable, remove
-from cse.cli.app import main
 from cse.doctor import checks
 from cse_train import checkpoint
 from cse_train.config import parse_run
@@ -20,6 +19,7 @@ from cse_train.encoder.backbone import load_backbone
 from cse_train.methods.base import load_method
 from cse_train.plugins import registry
 from cse_train.results import Point
+from tests.commands import printed
 from tests.cse_train.training.programs import run_program
 
 LAYOUTS = {
@@ -76,8 +76,7 @@ def place(ended: Path, name: str, number: str = "final-1") -> Path:
 
 
 def repaired(capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
-    assert main(["doctor", "--repair", "--yes", "--ledger", "l.db", "--storage", ".", *more]) == 0
-    return capsys.readouterr().out.splitlines()
+    return printed(capsys, "doctor", "--repair", "--yes", "--ledger", "l.db", "--storage", ".", *more).splitlines()
 
 
 def save_checkpoint(signature: str, method: str = "simcse") -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cse.cli.app import main
+from tests.commands import printed
 
 SPACE = """version: 1
 id: mine
@@ -34,11 +34,9 @@ def test_an_ablation_is_trained_told_and_not_trained_again(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(SPACE, encoding="utf8")
     where = ("--storage", str(tmp_path / "results"), "--ledger", str(tmp_path / "results" / "ledger.db"))
-    assert main(["run", "mine.yaml", *where, "--yes"]) == 0
-    capsys.readouterr()
+    printed(capsys, "run", "mine.yaml", *where, "--yes")
 
-    assert main(["ablate", "mine", *where, "--yes"]) == 0
-    first = capsys.readouterr().out
+    first = printed(capsys, "ablate", "mine", *where, "--yes")
     assert "10 runs: 2 already in the ledger, 8 to run" in first and "8 done, 0 failed, 0 stopped, 2 reused" in first
     rows = {line.split("  ")[0]: line for line in first.splitlines() if line.startswith(("full ", "w/o "))}
     assert sorted(rows) == sorted(["full", *(f"w/o {part}" for part in PARTS)])
@@ -46,7 +44,6 @@ def test_an_ablation_is_trained_told_and_not_trained_again(
 
     values = {round(run.best or 0.0, 6) for run in Ledger.open(tmp_path / "results" / "ledger.db").runs()}
     assert len(values) > 5, "what is left out changes what is learnt"
-    assert main(["ablate", "mine", *where, "--yes"]) == 0
-    second = capsys.readouterr().out
+    second = printed(capsys, "ablate", "mine", *where, "--yes")
     assert "10/10 already in the ledger, 0 run" in second
     assert first.partition("generated_dev:40")[2] in second

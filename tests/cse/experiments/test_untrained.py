@@ -17,6 +17,7 @@ from cse_train.text.generated import sentences
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
+from tests.commands import printed
 
 SET = "generated_dev:20"
 SPACE = """version: 1
@@ -118,8 +119,7 @@ def test_a_table_prints_them_beside_the_published_values(
     data = [*argv, "--data", str(tmp_path), "--ledger", str(tmp_path / "ledger.db")]
     Ledger.open(tmp_path / "ledger.db").close()
     vectors(tmp_path)
-    assert main(argv) == 0
-    before = capsys.readouterr().out
+    before = printed(capsys, *argv)
     assert "| paper: Mean" in before
     assert "- Not scored: CLS, Mean, Words, Far: no score yet; `cse table T --untrained --data DIR` makes it" in before
     assert main([*data, "--untrained"]) == 0
@@ -133,8 +133,7 @@ def test_a_table_prints_them_beside_the_published_values(
     assert "- Mean: wiki-l1-h64, " in said.out and "pooler mean, precision fp32" in said.out
 
     count = len(computed)
-    assert main(data) == 0
-    again = capsys.readouterr().out
+    again = printed(capsys, *data)
     assert len(computed) == count and "without training: Words" in again
 
 

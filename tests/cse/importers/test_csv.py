@@ -16,6 +16,7 @@ import scipy.stats
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse.importers.sources.wandb import records
+from tests.commands import printed
 
 PUBLIC = Path(__file__).resolve().parents[4] / "shared" / "data" / "public_runs" / "simple_simcse"
 needs_public = pytest.mark.skipif(not PUBLIC.is_dir(), reason="no ../shared/data/public_runs beside the checkout")
@@ -372,14 +373,11 @@ def test_a_loss_without_a_direction_is_refused_and_with_one_the_lower_wins(
     assert said == "cse: no direction: score=eval/loss; give --better lower, or --better higher\n"
     assert imported(table, ledger, "--better", "lower", "--scale", "1", score="eval/loss") == 0
     assert "the lower value is the better one; its range is 1 wide, and a tie within ±0.005" in capsys.readouterr().out
-    assert main(["trials", "w", "--ledger", ledger, "--format", "json"]) == 0
-    runs = json.loads(capsys.readouterr().out)["rows"]
+    runs = json.loads(printed(capsys, "trials", "w", "--ledger", ledger, "--format", "json"))["rows"]
     a, b = (",".join(run["signature"] for run in runs if run["config"]["method.arm"] == arm) for arm in "ab")
-    assert main(["gate", a, "--against", b, "--ledger", ledger]) == 0
-    assert capsys.readouterr().out.startswith("better: eval/loss -0.0300 (")
+    assert printed(capsys, "gate", a, "--against", b, "--ledger", ledger).startswith("better: eval/loss -0.0300 (")
     assert main(["gate", b, "--against", a, "--ledger", ledger]) == 3
-    assert main(["best", "w", "--ledger", ledger]) == 0
-    said = capsys.readouterr().out.partition("the lower eval/loss is the better one\n")[2]
+    said = printed(capsys, "best", "w", "--ledger", ledger).partition("the lower eval/loss is the better one\n")[2]
     assert said and "-0." not in said
 
 

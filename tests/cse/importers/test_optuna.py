@@ -12,6 +12,7 @@ from analysis.answers.lookup import select
 from analysis.ledger import Ledger, SweepRow
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
+from tests.commands import printed
 from tests.cse.importers.conftest import filled
 
 RENAME = ("--rename", "lr=train.learning_rate")
@@ -33,16 +34,13 @@ def rows(out: str) -> list[list[str]]:
 def test_a_study_becomes_a_sweep(study: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(study, ledger) == 0
     assert "4 runs imported, 0 already there as mine" in capsys.readouterr().out
-    assert main(["ls", "--ledger", ledger, "--format", "json"]) == 0
-    (sweep,) = json.loads(capsys.readouterr().out)["rows"]
+    (sweep,) = json.loads(printed(capsys, "ls", "--ledger", ledger, "--format", "json"))["rows"]
     assert (sweep["sweep"], sweep["runs"], sweep["done"]) == ("mine", 4, 4)
-    assert main(["trials", "mine", "--ledger", ledger, "--format", "json"]) == 0
-    trials = json.loads(capsys.readouterr().out)["rows"]
+    trials = json.loads(printed(capsys, "trials", "mine", "--ledger", ledger, "--format", "json"))["rows"]
     assert sorted(trial["best"] for trial in trials) == [68.0, 70.0, 71.0, 72.5]
     assert {trial["seed"] for trial in trials} == {7}
     assert {trial["source"] for trial in trials} == {f"imported from optuna {study}"}
-    assert main(["best", "mine", "--ledger", ledger, "--format", "json"]) == 0
-    cells = json.loads(capsys.readouterr().out)["cells"]
+    cells = json.loads(printed(capsys, "best", "mine", "--ledger", ledger, "--format", "json"))["cells"]
     assert cells[0]["mean"] == 72.5
     assert cells[0]["cell"] == "method.temperature=0.05 train.learning_rate=3e-05"
 
@@ -50,8 +48,7 @@ def test_a_study_becomes_a_sweep(study: Path, ledger: str, capsys: pytest.Captur
 def test_the_sweep_is_a_table_without_a_space(study: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(study, ledger) == 0
     capsys.readouterr()
-    assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
-    shown = csv.DictReader(capsys.readouterr().out.splitlines())
+    shown = csv.DictReader(printed(capsys, "table", "mine", "--ledger", ledger, "--format", "csv").splitlines())
     assert sorted(float(row["best mean"]) for row in shown) == [68.0, 70.0, 71.0, 72.5]
     assert isinstance(select("mine", Ledger.open(ledger), None, {}), SweepRow)
 
@@ -61,8 +58,7 @@ def test_the_table_of_a_space_with_these_axes_shows_them(
 ) -> None:
     assert imported(study, ledger) == 0
     capsys.readouterr()
-    assert main(["table", str(space), "--ledger", ledger, "--format", "md"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "table", str(space), "--ledger", ledger, "--format", "md")
     assert [row for row in rows(out) if row[0] in ("0.05", "0.1")] == [
         ["0.05", "1e-05", "1", "70.00"],
         ["0.05", "3e-05", "1", "72.50"],
@@ -76,8 +72,7 @@ def test_they_are_no_runs_of_ours(
     study: Path, space: Path, ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert imported(study, ledger) == 0
-    assert main(["plan", str(space), "--ledger", ledger, "--format", "json"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "plan", str(space), "--ledger", ledger, "--format", "json")
     assert json.loads(out[out.index("{") :])["done"] == 0
 
 
@@ -170,8 +165,7 @@ def test_a_report_of_runs_without_a_dev_set_and_without_curves(
 ) -> None:
     assert imported(study, ledger) == 0
     capsys.readouterr()
-    assert main(["report", "mine", "--ledger", ledger]) == 0, capsys.readouterr().err
-    page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf8")
+    page = Path(printed(capsys, "report", "mine", "--ledger", ledger).strip()).read_text(encoding="utf8")
     assert "72.5" in page and "learning_rate=3e-05" in page
 
 
@@ -185,10 +179,7 @@ def test_a_point_that_was_tried_again_is_a_seed_and_two_points_can_be_compared(
         trial = made.ask()
         trial.suggest_float("lr", 1e-6, 1e-3, log=True)
         made.tell(trial, (0.60, 0.63)[place % 2] + place // 2 * 0.001)
-    assert (
-        main(["import", "optuna", str(tmp_path / "again.db"), "--as", "mine", "--scale", "1", "--ledger", ledger]) == 0
-    )
-    capsys.readouterr()
+    printed(capsys, "import", "optuna", str(tmp_path / "again.db"), "--as", "mine", "--scale", "1", "--ledger", ledger)
     assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
     assert [line.split(",")[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["5", "5"]
     assert main(["gate", "mine:lr=1e-5", "--against", "mine:lr=3e-5", "--ledger", ledger]) == 3
@@ -227,8 +218,7 @@ def test_finished_runs_become_a_table(
     out = capsys.readouterr().out
     assert "2 runs imported, 0 already there" in out and "0 runs imported, 2 already there" in out
     assert {(run.seed, run.best) for run in Ledger.open(ledger).runs()} == {(7, 70.0), (7, 72.5)}
-    assert main(["table", str(space), "--ledger", str(ledger), "--format", "md"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(printed(capsys, "table", str(space), "--ledger", str(ledger), "--format", "md").split())
     assert "| 0.05 | 1e-05 | 1 | 70.00 |" in shown and "| 0.1 | 3e-05 | 1 | 72.50 |" in shown
 
 

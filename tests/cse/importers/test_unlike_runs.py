@@ -14,6 +14,7 @@ import pytest
 from cse.cli.app import main
 from cse.importers.seeds import split_seed
 from cse.importers.sources import trainer
+from tests.commands import printed
 from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
@@ -32,8 +33,7 @@ def take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
         lines = capsys.readouterr().err.replace("cse: ", "").splitlines()
         if rc:
             return {}, lines
-        assert main(["table", "w", "--format", "json", *at]) == 0
-        rows = json.loads(capsys.readouterr().out)["rows"]
+        rows = json.loads(printed(capsys, "table", "w", "--format", "json", *at))["rows"]
         means = [(row["cells"]["best"]["mean"], row["cells"]["best"]["n"]) for row in rows]
         return dict(zip((" ".join(map(str, row["key"].values())) for row in rows), means, strict=True)), lines
 

@@ -16,6 +16,7 @@ from cse.cli.app import main
 from cse.live_page.listing import PLOTTED, FilterError, Listing, figure, filter_rows, page
 from cse.live_page.server import TOKEN_FILE, Answers, DashboardServer, keep_token
 from cse_train.results import Point
+from tests.commands import printed
 from tests.cse.live_page.conftest import TOKEN, asked
 from tests.run_values import point_of
 
@@ -76,8 +77,7 @@ def test_the_page_and_the_terminal_tell_the_same(
     assert (sweep["best"], sweep["best_run"]) == (55.5, "dup_rate=0 seed 0")
     assert sweep["seconds_left"] >= 0 and sweep["dashboard"] == "127.0.0.1:8265"
     assert [curve["points"] for curve in sweep["curves"]] == [[[480, 44.0]], [[480, 40.0], [960, 55.5]]]
-    assert main(["status", "E7", "--ledger", str(made / "ledger.db")]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "status", "E7", "--ledger", str(made / "ledger.db"))
     assert sweep["facts"].startswith("1/4 done, 1 running, 1 waiting, 1 failed, about ")
     assert "1/4 done, 1 running, 1 waiting, 1 failed" in said and "best run 55.50  dup_rate=0 seed 0" in said
     assert "nan loss" in said and "run2/logs" in said and "http://127.0.0.1:8265" in said

@@ -10,6 +10,7 @@ import yaml
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse_train import files
+from tests.commands import printed
 from tests.site_ledger import noise, small, train
 
 REPO = Path(__file__).resolve().parents[3]
@@ -27,8 +28,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_bundle_and_its_ledger_give_the_same_tables(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["site", "lab.jsonl.gz", "--to", "site"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "site", "lab.jsonl.gz", "--to", "site")
     assert "wrote site/index.html:" in out and "of 45 tables with runs" in out
     assert not (lab / "results").exists(), "no ledger of the user's"
     assert main(["site", "--to", "again", "--ledger", "lab.db"]) == 0
@@ -90,8 +90,7 @@ def test_bundles_that_contradict_each_other_are_told_with_what_to_do(
     ledger = Ledger.open(lab / "other.db")
     train(ledger, small("E7"), 2, lambda run: 50 + noise(run, 1.0))
     ledger.close()
-    assert main(["bundle", "E7", "--to", "other.jsonl.gz", "--ledger", "other.db"]) == 0
-    capsys.readouterr()
+    printed(capsys, "bundle", "E7", "--to", "other.jsonl.gz", "--ledger", "other.db")
     assert main(["site", "lab.jsonl.gz", "other.jsonl.gz", "--to", "site"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("cse: two results: signature=") and " in another of these bundles and " in line

@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
-from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -30,6 +29,7 @@ from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.base import load_method
 from cse_train.text.generated import sentences
+from tests.commands import printed
 from tests.cse_train.encoders import CAUSAL, Make, maker, tokenizer_of
 from tests.cse_train.zoo.pieces import make_tokenizer
 
@@ -436,6 +436,5 @@ def test_a_pooler_is_refused(tmp_path: Path) -> None:
 
 def test_the_command_scores_a_file(tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = file_of(tmp_path, GLOVE)
-    assert main(["eval", str(file), "--suite", "sts_dev", "--data", str(data_dir)]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "eval", str(file), "--suite", "sts_dev", "--data", str(data_dir))
     assert f"pooler mean of glove.txt, sha256 {hashlib.sha256(GLOVE.encode()).hexdigest()[:12]}" in said

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from cse.cli.app import main
 from cse_train import config, methods
 from cse_train.config import complete, effective, parse_run
 from cse_train.data_paths import DataPaths
@@ -26,6 +25,7 @@ from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.identity import signature as module
 from search_spaces.identity.signature import describe_signature, identity, signature
+from tests.commands import printed
 from tests.cse_train import encoders
 
 LATER = ("train.adamw", "train.optimiser", "method.mlm_decoder", "method.lower_case", "method.edits")
@@ -320,13 +320,10 @@ def test_an_old_ledger_is_reused_whole(
     (tmp_path / "results").mkdir()
     with gzip.open(OLD) as packed, (tmp_path / "results" / "ledger.db").open("wb") as ledger:
         shutil.copyfileobj(packed, ledger)
-    assert main(["table", "demo"]) == 0
-    before = capsys.readouterr().out
+    before = printed(capsys, "table", "demo")
     add_fields()
-    assert main(["plan", "demo"]) == 0
-    assert "12 runs, 12 unique: 12 done, 0 to run" in capsys.readouterr().out
-    assert main(["table", "demo"]) == 0
-    assert capsys.readouterr().out == before and "49.27 ± 1.46" in before
+    assert "12 runs, 12 unique: 12 done, 0 to run" in printed(capsys, "plan", "demo")
+    assert printed(capsys, "table", "demo") == before and "49.27 ± 1.46" in before
 
 
 def test_stored_settings_of_before_and_of_today_agree(add_fields: Callable[[], None]) -> None:

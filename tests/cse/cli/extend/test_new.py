@@ -13,6 +13,7 @@ from cse_train.plugins import registry
 from cse_train.training.program import train
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.commands import printed
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +80,7 @@ def test_a_new_method_starts_from_simcses_pooler_and_rate() -> None:
 
 def test_the_start_of_a_method_keeps_the_contract_and_trains(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "method", "margin_loss"]) == 0
-    assert main(["check-method", "margin_loss.py"]) == 0
-    lines = capsys.readouterr().out.splitlines()[2:]
+    lines = printed(capsys, "check-method", "margin_loss.py").splitlines()[2:]
     assert [line.split()[0] for line in lines] == ["ok"] * 6 + ["margin_loss:"]
 
 
@@ -94,8 +94,7 @@ def test_a_check_that_fails_names_the_place_and_the_exit_code_is_1(capsys: pytes
     )
     file.write_text(text)
     (number,) = (i for i, line in enumerate(text.splitlines(), 1) if "1 / 0" in line)
-    assert main(["check-method", str(file)]) == 1
-    lines = capsys.readouterr().out.splitlines()[2:]
+    lines = printed(capsys, "check-method", str(file), code=1).splitlines()[2:]
     assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "FAILS", "FAILS", "FAILS", "margin_loss:"]
     assert lines[3].endswith(f"ZeroDivisionError: division by zero ({file.resolve()}:{number})")
     assert lines[-1] == "margin_loss: 3 checks failed"

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
-from cse.cli.app import main
 from cse_train import checkpoint
 from cse_train.checkpoint import sum_of
 from cse_train.config import parse_run
@@ -20,7 +19,7 @@ from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.folders import find_weights
 from cse_train.evaluate.models import PROMPT_MODULES, holds_our_module
 from cse_train.methods.base import load_method
-from tests.commands import refused
+from tests.commands import printed, refused
 
 SETS = "downstream"
 GENERATED = ("--suite", "generated_dev:20")
@@ -150,12 +149,10 @@ def test_an_exported_prompt_method_is_read_back_and_a_changed_one_is_not_run(
 ) -> None:
     pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
     run = str(a_run("dcpcse", **{"method.prompt_length": 4}))
-    assert main(["export", run, "--to", "model", "--format", "sentence-transformers"]) == 0
-    capsys.readouterr()
+    printed(capsys, "export", run, "--to", "model", "--format", "sentence-transformers")
     values = []
     for model in (run, "model"):
-        assert main(["eval", model, *GENERATED, "--format", "json"]) == 0
-        values.append(json.loads(capsys.readouterr().out)["rows"][0]["value"])
+        values.append(json.loads(printed(capsys, "eval", model, *GENERATED, "--format", "json"))["rows"][0]["value"])
     assert values[1] == pytest.approx(values[0], abs=0.01)
     (module,) = Path("model").rglob("*.py")
     module.write_text(f"open({str(somewhere / 'ran')!r}, 'w').close()\n" + module.read_text(encoding="utf8"))

@@ -8,11 +8,11 @@ import torch
 from analysis.answers.lookup import lineage_of
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cse.cli.app import main
 from cse_train.checkpoint import save_best
 from cse_train.config import parse_run
 from cse_train.encoder.backbone import load_backbone
 from cse_train.methods import simcse
+from tests.commands import printed
 from tests.run_values import score_of
 
 FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
@@ -65,8 +65,7 @@ def test_the_command_prints_both_scores_and_writes_the_card(
     ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ("--ledger", str(tmp_path / "ledger.db"), "--to", str(tmp_path / "out"), "--format", "hf")
-    assert main(["export", str(tmp_path / "aaaaaa" / "best"), *where]) == 0
-    wrote, scores = capsys.readouterr().out.splitlines()
+    wrote, scores = printed(capsys, "export", str(tmp_path / "aaaaaa" / "best"), *where).splitlines()
     assert wrote == f"wrote {tmp_path / 'out'} (hf)"
     assert scores.startswith("generated_dev:20: checkpoint ") and ", reloaded with transformers " in scores
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
@@ -92,6 +91,5 @@ def test_a_run_is_scored_on_its_own_dev_file(
     model = simcse.SimCSE.build(run.options, load_backbone(run.train.encoder))
     save_best(tmp_path / "dddddd", run, model, {"best": 60.0, "best_examples": 32})
     where = ("--ledger", str(tmp_path / "ledger.db"), "--to", str(tmp_path / "out"), "--format", "hf")
-    assert main(["export", str(tmp_path / "dddddd"), *where]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "export", str(tmp_path / "dddddd"), *where)
     assert "mydev: checkpoint " in said and "not here" not in said

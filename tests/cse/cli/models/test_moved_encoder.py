@@ -16,7 +16,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import load_backbone
 from cse_train.methods.base import load_method
 from search_spaces.identity.signature import identity, signature
-from tests.commands import refused
+from tests.commands import printed, refused
 from tests.run_values import book_run
 from tests.search_spaces.identity.test_moved_inputs import encoder
 
@@ -61,8 +61,7 @@ def test_a_run_is_scored_and_exported_with_its_encoder_where_it_is_now(
     line = refused(capsys, "eval", run, "--suite", SUITE)
     assert f"at {tmp_path}/old, which is gone; cse run SPACE with its path of today (0 run), or give --encoder" in line
     assert score(capsys, run, "--encoder", "new") == before
-    assert main(["export", str(run), "--to", "exported", "--encoder", "new"]) == 0
-    capsys.readouterr()
+    printed(capsys, "export", str(run), "--to", "exported", "--encoder", "new")
     assert score(capsys, "exported") == before
 
 

@@ -253,8 +253,7 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_trials_tell_the_loss_and_the_share_that_is_done(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["trials", "mine"], ["trials"]):
-        assert main(words) == 0
-        out = capsys.readouterr().out
+        out = printed(capsys, *words)
         assert all(f" {loss}00 " in out for loss in ("0.25", "0.26", "0.50", "0.51")) and "-0." not in out
         assert out.count("100%") == 4 and "1000" not in out and "1,000" not in out
     assert main(["trials", "mine", "--format", "json"]) == 0
@@ -262,13 +261,11 @@ def test_trials_tell_the_loss_and_the_share_that_is_done(sweep: Path, capsys: py
 
 
 def test_status_tells_the_least_loss_as_the_best(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "mine"]) == 0
-    assert "  best run 0.2500  lr=1 seed 0" in capsys.readouterr().out
+    assert "  best run 0.2500  lr=1 seed 0" in printed(capsys, "status", "mine")
 
 
 def test_best_tells_the_least_loss_as_it_is(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["best", "mine"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(printed(capsys, "best", "mine").split())
     assert out.startswith("the lower dev_loss is the better one cell n mean sd best")
     assert "lr=1 2 0.2550 0.0071 0.2500" in out and "lr=2 2 0.5050 0.0071 0.5000" in out
     assert "pick: lr=1 (lowest mean dev score over seeds of 2 cells, 0.2550); run" in out

@@ -7,8 +7,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cse.cli.app import main
-from tests.commands import refused
+from tests.commands import printed, refused
 
 EDITS = {
     "update cse_runs set state = 'finished'": "cse_runs signature=aa state='finished' is unknown, the states are",
@@ -55,6 +54,5 @@ def test_the_progress_names_it_too(ledger: Path, capsys: pytest.CaptureFixture[s
 def test_a_sweep_is_named(ledger: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     with sqlite3.connect(ledger) as connection:
         connection.execute("update cse_sweeps set spec = '[]'")
-    assert main([command, "--ledger", str(ledger)]) == 0, "other sweeps would be shown"
-    assert not capsys.readouterr().out.startswith("mine")
+    assert not printed(capsys, command, "--ledger", str(ledger)).startswith("mine")
     assert Ledger.open(ledger).sweeps() == []

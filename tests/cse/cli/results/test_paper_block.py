@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cse.cli.app import main
+from tests.commands import printed
 
 SPACE = """version: 1
 id: T
@@ -86,14 +87,12 @@ def test_a_mistake_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], o
 
 def test_without_a_mistake_the_table_shows_the_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "T.yaml").write_text(SPACE)
-    assert main(["table", str(tmp_path / "T.yaml"), "--storage", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "table", str(tmp_path / "T.yaml"), "--storage", str(tmp_path))
     assert "| paper: GloVe" in said and "70.6 sic" in said and "As printed: avg 70.6 of GloVe" in said
 
 
 def test_a_table_may_be_the_paper_s_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["table", "L4", "--storage", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "table", "L4", "--storage", str(tmp_path))
     assert "| paper: ALBERT-base-V2-mean" in said and "| model" in said
     (tmp_path / "T.yaml").write_text("version: 1\nid: T\nmethod: simcse\ncells: []\n")
     assert main(["table", str(tmp_path / "T.yaml")]) == 2

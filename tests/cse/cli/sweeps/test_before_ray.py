@@ -15,6 +15,7 @@ from cluster.runtime import code_version
 from cse.cli.app import main
 from cse_train.fields import ConfigError
 from tests.cluster.runtime.test_storage import SPACE
+from tests.commands import printed
 from tests.cse.cli.sweeps.pretended import NoRay
 
 
@@ -87,8 +88,7 @@ def test_a_run_of_a_living_driver_is_waited_for_and_taken_over_when_its_lease_en
     begun, true = time.monotonic(), time.time
     with monkeypatch.context() as skewed:
         skewed.setattr(time, "time", lambda: true() + off)
-        assert main(["trials", "--ledger", "l.db"]) == 0
-        shown = capsys.readouterr().out
+        shown = printed(capsys, "trials", "--ledger", "l.db")
         assert main(command) == 2
     waited = time.monotonic() - begun
     said = capsys.readouterr().err

@@ -17,6 +17,7 @@ from cluster.runtime import resources, storage
 from cluster.runtime.resources import Node
 from cluster.runtime.storage import PROBE, look
 from cse.cli.app import main
+from tests.commands import printed
 from tests.sides import needs
 
 pytestmark = pytest.mark.usefixtures("without_ray")
@@ -169,5 +170,4 @@ def test_usual_ports_that_are_taken_are_told_with_the_way_round(
     port = int(head.rpartition(":")[2])
     monkeypatch.setattr("cse.doctor.checks.PORTS", {port: "ray start --head takes another by --port"})
     monkeypatch.setattr(resources, "this_machine", lambda: Node(cpus=4, gpus=0, memory_gb=16))
-    assert main(["doctor"]) == 0
-    assert f"port in use: port={port}; ray start --head takes another by --port" in capsys.readouterr().out
+    assert f"port in use: port={port}; ray start --head takes another by --port" in printed(capsys, "doctor")

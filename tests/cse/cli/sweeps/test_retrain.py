@@ -17,6 +17,7 @@ from cse_train.checkpoint import BEST, LAST
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.commands import printed
 from tests.run_values import book_run
 from tests.sides import needs
 
@@ -185,11 +186,9 @@ def test_every_damaged_run_is_named_and_trained_again_bit_for_bit(
         assert main(["export", name, "--to", "model"]) == 2
         (line,) = capsys.readouterr().err.strip().splitlines()
         assert "cse doctor --repair" in line or "--retrain-missing" in line, line
-    assert main(["doctor", "--repair", "--yes"]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "doctor", "--repair", "--yes")
     assert all(name in said for name in others) and whole not in said
-    assert main(["run", "mine.yaml"]) == 0
-    assert f"1 already in the ledger, {len(others)} to run" in capsys.readouterr().out
+    assert f"1 already in the ledger, {len(others)} to run" in printed(capsys, "run", "mine.yaml")
     assert finished(tmp_path / "results") == before
     assert main(["doctor", "--repair"]) == 0
     assert not any(name in capsys.readouterr().out for name in others)
@@ -213,12 +212,10 @@ def test_results_move_and_a_lost_run_is_trained_again(
     assert f"run without files: run={lost}" in said
     assert f"cse run {tmp_path / 'mine.yaml'} --retrain-missing" in said
 
-    assert main(["run", "mine.yaml", *where]) == 0
-    assert "2/2 already in the ledger, 0 run" in capsys.readouterr().out
+    assert "2/2 already in the ledger, 0 run" in printed(capsys, "run", "mine.yaml", *where)
     assert main(["run", "mine.yaml", "--retrain-missing", *where]) == 0
     said = capsys.readouterr()
     assert "finished runs without files: 1, trained again now" in said.out and "1 done, 0 failed" in said.out
     assert "not the same" not in said.err
     assert finished(tmp_path / "moved") == before
-    assert main(["run", "mine.yaml", "--retrain-missing", *where]) == 0
-    assert "finished runs without files: 0" in capsys.readouterr().out
+    assert "finished runs without files: 0" in printed(capsys, "run", "mine.yaml", "--retrain-missing", *where)

@@ -19,6 +19,7 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from tests.cluster.sweep.list_driver import Driver
 from tests.cluster.sweep.test_run_folders import trained
+from tests.commands import printed
 from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 SPACE = """version: 1
@@ -68,16 +69,14 @@ def used(somewhere: Path) -> Path:
 
 def table(ledger: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    assert main(["table", "tiny", "--ledger", ledger]) == 0
-    return capsys.readouterr().out
+    return printed(capsys, "table", "tiny", "--ledger", ledger)
 
 
 def test_the_advice_for_a_damaged_ledger_leads_to_the_same_table_and_trains_nothing(
     used: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "ray_cluster", refuse_cluster)
-    assert main(["run", "tiny.yaml", "--ledger", "one.db"]) == 0
-    assert "2/2 already in the ledger, 0 run" in capsys.readouterr().out
+    assert "2/2 already in the ledger, 0 run" in printed(capsys, "run", "tiny.yaml", "--ledger", "one.db")
     before = table("one.db", capsys)
     shutil.copy("one.db", "copy.db")
     damaged = bytearray(Path("one.db").read_bytes())
@@ -88,8 +87,7 @@ def test_the_advice_for_a_damaged_ledger_leads_to_the_same_table_and_trains_noth
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("restore a copy or use another --ledger"), line
     for ledger, word in (("another.db", "0 done, 0 failed, 0 stopped, 2 reused"), ("copy.db", "2/2 already")):
-        assert main(["run", "tiny.yaml", "--ledger", ledger]) == 0
-        assert word in capsys.readouterr().out
+        assert word in printed(capsys, "run", "tiny.yaml", "--ledger", ledger)
         assert table(ledger, capsys) == before
     folders = sorted(str(path.relative_to(used)) for path in Path("results", "runs").resolve().glob("*/*"))
     assert [re.sub("/[0-9a-f]{24}/", "/", folder) for folder in folders] == 2 * [

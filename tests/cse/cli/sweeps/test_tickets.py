@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from cse.cli.app import main
+from tests.commands import printed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 NOUNS = "printer invoice login password delivery router license mailbox headset order".split()
@@ -89,8 +90,7 @@ def test_tickets_become_a_model_without_an_edit_of_data_or_a_second_start(
     said = capsys.readouterr()
     assert f"3,000 rows; {empty} empty, left out; {equal} equal to an earlier one, left out" in said.err
     assert " 0 failed, " in said.out + said.err and empty > 200 and equal > 500
-    assert main(["trials", "tickets", "--format", "json"]) == 0
-    trials = json.loads(capsys.readouterr().out)["rows"]
+    trials = json.loads(printed(capsys, "trials", "tickets", "--format", "json"))["rows"]
     best = max((trial for trial in trials if trial["state"] == "done"), key=lambda trial: trial["best"])
     assert main(["export", best["signature"], "--to", "model"]) == 0
     assert Path("model/modules.json").is_file()

@@ -10,6 +10,7 @@ from cse.cli.app import main
 from cse.cli.sweeps import variants
 from cse.experiments import run as experiments
 from search_spaces.catalog import load_all
+from tests.commands import printed
 from tests.run_values import point_of
 
 SPACE = """version: 1
@@ -62,8 +63,7 @@ def test_a_line_for_each_cell_and_why_others_have_none(
     handed = []
     monkeypatch.setattr(experiments, "run_grid", lambda *given: handed.append(given[1].runs) or trained(*given))
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--examples", "16", "--out", "variants.md"]
-    assert main(words) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, *words)
     assert [(run.run.train.examples, run.run.train.evaluations, run.seed) for run in handed[0]] == [(16, 2, 0)] * 2
     assert [run.run.options.dup_rate for run in handed[0]] == [0.1, 0.2]
     text = Path("variants.md").read_text()
@@ -84,11 +84,9 @@ def test_done_cells_are_not_trained_again(
     space, profile = files
     monkeypatch.setattr(experiments, "run_grid", trained)
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--set", "train.corpus=generated"]
-    assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
-    assert "1 run: 0 already in the ledger, 1 to run" in capsys.readouterr().out
+    assert "1 run: 0 already in the ledger, 1 to run" in printed(capsys, *words, "--set", "method.dup_rate=0.1")
     monkeypatch.setattr(experiments, "run_grid", lambda *given: pytest.fail("trained again"))
-    assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
-    assert "1/1 already in the ledger, 0 run" in capsys.readouterr().out
+    assert "1/1 already in the ledger, 0 run" in printed(capsys, *words, "--set", "method.dup_rate=0.1")
 
 
 def test_all_means_the_tables_that_train_on_the_dev_set() -> None:
