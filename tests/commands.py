@@ -13,10 +13,15 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: object, code: int = 0) ->
     return said.out
 
 
+def problems(capsys: pytest.CaptureFixture[str], *argv: object, code: int = 2) -> list[str]:
+    """The lines on stderr of a command that ends with this code; none is of a traceback."""
+    assert main([str(word) for word in argv]) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err + said.out and "internal error" not in said.err
+    return said.err.strip().splitlines()
+
+
 def refused(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
     """The one line of a command that a person's mistake ends."""
-    assert main([str(word) for word in argv]) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
-    (line,) = said.err.strip().splitlines()
+    (line,) = problems(capsys, *argv)
     return line

@@ -13,7 +13,6 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options
 from cluster.search.budget import parse_budgets
 from cse.cli import exit
-from cse.cli.app import main
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import load_backbone
@@ -25,6 +24,7 @@ from cse_train.text.files import LINE_CHARACTERS
 from cse_train.text.tables import read_sentences
 from search_spaces.parse import parse_file
 from search_spaces.strict_yaml import parse_yaml
+from tests.commands import problems
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -33,10 +33,7 @@ SPACE = "version: 1\nid: mine\nmethod: simcse\nspace:\n  train.learning_rate: {g
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     """The words of a command that ends with exit code 2, on one line."""
-    assert main(argv) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out and "internal error" not in said.err
-    return " ".join(said.err.split())
+    return " ".join(" ".join(problems(capsys, *argv)).split())
 
 
 # Text, CSV and JSON lines

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cse.cli.app import main
-from tests.commands import printed
+from tests.commands import printed, problems
 
 GOOD = "sentence1\tsentence2\tscore\n" + "".join(f"a river {i}\ta bridge {i * 7}\t{i % 5}\n" for i in range(20))
 CORPUS = "".join(f"the stone by river {i} is old\n" for i in range(40))
@@ -39,11 +39,9 @@ def space(**given: Any) -> str:
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     """The one line of a command that ends with exit code 2."""
-    assert main(argv) == 2
-    said = capsys.readouterr().err
-    lines = [line for line in said.splitlines() if line.startswith("cse: ")]
-    assert len(lines) == 1 and "Traceback" not in said and "internal error" not in said, said
-    return " ".join(said.split())
+    lines = problems(capsys, *argv)
+    assert sum(line.startswith("cse: ") for line in lines) == 1, lines
+    return " ".join(" ".join(lines).split())
 
 
 def test_good_files_are_planned_and_described(capsys: pytest.CaptureFixture[str]) -> None:

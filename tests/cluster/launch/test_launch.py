@@ -21,7 +21,7 @@ from cse.cli.extend.new import method_text
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
 from search_spaces.catalog import load_space
-from tests.commands import printed
+from tests.commands import printed, problems
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "cluster" / "launch" / "cluster.yaml"
 
@@ -36,10 +36,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
-    assert main(["launch", *argv]) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
-    return said.err.strip().splitlines()
+    return problems(capsys, "launch", *argv)
 
 
 def change(old: str, new: str) -> None:

@@ -11,6 +11,7 @@ from cse.cli import listing as command
 from cse.cli.app import main
 from cse_train.encoder.folders import find_weights
 from search_spaces.catalog import files_in, find_folder
+from tests.commands import problems, refused
 
 SPACE = """version: 1
 id: {id}
@@ -51,11 +52,6 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     said = capsys.readouterr()
     assert code == 0, said.err
     return said.out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
-    assert main(argv) == 2
-    return capsys.readouterr().err.splitlines()
 
 
 def test_what_is_absent_is_named_with_cell_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +134,7 @@ def test_the_papers_are_all_there_at_their_own_scale_without_any_data(capsys: py
 
 
 def test_an_unknown_id_among_several_and_no_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = refused(capsys, "plan", "E7", "E77", "nothing.yaml")
+    lines = problems(capsys, "plan", "E7", "E77", "nothing.yaml")
     assert lines[0].startswith("cse: unknown space: space=E77; did you mean E7")
     assert lines[1].startswith("cse: no such file: space=nothing.yaml")
     assert main(["plan", "E7", "--seeds", "0"]) == 2
@@ -167,7 +163,7 @@ def test_a_run_trains_what_lacks_no_input_and_says_what_is(
 def test_a_table_of_incomplete_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     again = ("QQP longer", 'train.corpus: "pairs:qqp", train.max_seq_length: 64')
     name = table("T", QQP, again, BASE)
-    lines = refused(capsys, "run", name, "--yes", "--profile", "p.yaml")
+    lines = problems(capsys, "run", name, "--yes", "--profile", "p.yaml")
     assert [line.split(";")[0] for line in lines] == [
         "cse: missing data: train.corpus=pairs:qqp needs pairs/qqp.csv",
         "cse: missing encoder: train.encoder=bert-base-uncased",
@@ -221,7 +217,7 @@ def test_a_search_checks_the_inputs_of_all_that_it_may_propose_before_its_first_
     assert "missing input: encoder=nosuchbert: missing encoder: train.encoder=nosuchbert; no such" in " ".join(
         said.split()
     )
-    (line,) = refused(capsys, "run", "hunt.yaml")
+    line = refused(capsys, "run", "hunt.yaml")
     assert line.startswith("cse: missing encoder: train.encoder=nosuchbert; ")
     assert not Path("results/ledger.db").exists() or not Ledger.open("results/ledger.db").runs()
     Path("hunt.yaml").write_text(SEARCH.replace("nosuchbert", "wiki-l2-h128"))

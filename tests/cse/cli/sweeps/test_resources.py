@@ -8,6 +8,7 @@ from cluster.runtime import resources
 from cluster.runtime.resources import Node
 from cse.cli import sweep_options
 from cse.cli.app import main
+from tests.commands import problems
 
 SPACE = """version: 1
 id: mine
@@ -29,11 +30,9 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     """The last line of a `cse run` that must not start."""
-    assert main(["run", "mine.yaml", *options]) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
+    *_, last = problems(capsys, "run", "mine.yaml", *options)
     assert list(Path().iterdir()) == [Path("mine.yaml")]
-    return said.err.strip().splitlines()[-1]
+    return last
 
 
 CARD = "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, {}\n"
