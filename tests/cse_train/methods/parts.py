@@ -10,9 +10,10 @@ from torch import nn
 from cse_train import random_streams
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.methods.base import Batch, Share, load_method
-from cse_train.text.tokens import TokenStore
+from cse_train.text.corpora import open_source
+from cse_train.text.tokens import TokenStore, open_store
 from cse_train.training.batches import Batches
 
 
@@ -36,3 +37,11 @@ def parts_of(
     stream = partial(random_streams.augmentation, 0, 0)
     batch = batches.collate(Share(batches.store, rows, rows if together is None else together, stream))
     return run, model, batch, batches.store, backbone.tokenizer
+
+
+def batch_of(method: Any, config: object, backbone: Backbone, file: Path, seed: int = 0) -> Batch:
+    """The batch that a method's class makes of the first six rows of a text file, each cut to 16 tokens."""
+    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
+    rows = np.arange(6)
+    stream = partial(random_streams.augmentation, seed, 0)
+    return method.make_collate(config, backbone.tokenizer, 16)(Share(store, rows, rows, stream))

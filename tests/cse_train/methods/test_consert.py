@@ -9,26 +9,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train import random_streams
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.card import LayerStates
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import consert
-from cse_train.methods.base import Batch, Share
-from cse_train.text.corpora import open_source
-from cse_train.text.tokens import open_store
+from cse_train.methods.base import Batch
+from tests.cse_train.methods import parts
 from tests.cse_train.packs import lists_of
 
 NONE = {"augmentation_1": "none", "augmentation_2": "none"}
 
 
-def batch_of(config: consert.Config, backbone: Backbone, file: Path) -> Batch:
-    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = consert.ConSERT.make_collate(config, backbone.tokenizer, 16)
-    rows = np.arange(6)
-    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
+batch_of = partial(parts.batch_of, consert.ConSERT)
 
 
 def kept_of(config: consert.Config, backbone: Backbone, batch: Batch) -> list[torch.Tensor]:

@@ -2,27 +2,16 @@
 
 import math
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from cse_train import random_streams
-from cse_train.data_paths import DataPaths
-from cse_train.encoder.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import isbert
-from cse_train.methods.base import Batch, Share
-from cse_train.text.corpora import open_source
-from cse_train.text.tokens import open_store
+from tests.cse_train.methods import parts
 
-
-def batch_of(backbone: Backbone, file: Path) -> Batch:
-    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = isbert.ISBERT.make_collate(isbert.Config(), backbone.tokenizer, 16)
-    rows = np.arange(6)
-    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
+batch_of = partial(parts.batch_of, isbert.ISBERT, isbert.Config())
 
 
 def ngrams_by_hand(model: isbert.ISBERT, ids, rectified: bool = True) -> torch.Tensor:

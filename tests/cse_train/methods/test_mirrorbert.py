@@ -10,23 +10,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train import random_streams
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import mirrorbert
-from cse_train.methods.base import Batch, Share
-from cse_train.text.corpora import open_source
-from cse_train.text.tokens import open_store
+from tests.cse_train.methods import parts
 
 SHORT, LONG = "the old river bridge", "the old river bridge near the summer house"
 
 
-def batch_of(config: mirrorbert.Config, backbone: Backbone, file: Path) -> Batch:
-    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = mirrorbert.MirrorBERT.make_collate(config, backbone.tokenizer, 16)
-    rows = np.arange(6)
-    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
+batch_of = partial(parts.batch_of, mirrorbert.MirrorBERT)
 
 
 def masked(backbone: Backbone, text: str, seed: int, span: int = 5, length: int = 32, masking: str = "intended") -> str:

@@ -7,24 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import random_streams
-from cse_train.data_paths import DataPaths
-from cse_train.encoder.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.losses import self_guided
 from cse_train.methods import sgopt
-from cse_train.methods.base import Batch, Share
-from cse_train.text.corpora import open_source
-from cse_train.text.tokens import open_store
+from cse_train.methods.base import Batch
+from tests.cse_train.methods import parts
 
 SMALL = {"projection_width": 24}
-
-
-def batch_of(backbone: Backbone, file: Path, seed: int = 0) -> Batch:
-    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = sgopt.SGOpt.make_collate(sgopt.Config(), backbone.tokenizer, 16)
-    rows = np.arange(6)
-    return collate(Share(store, rows, rows, partial(random_streams.augmentation, seed, 0)))
+batch_of = partial(parts.batch_of, sgopt.SGOpt, sgopt.Config())
 
 
 def moved(model: sgopt.SGOpt) -> sgopt.SGOpt:
