@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.ledger import Ledger
+from analysis.ledger import Claim, Ledger
 from analysis.tables.spec import RunValue
 from cse_train.results import CosinesFile, Outcome, Point, Protocol, Score
 
@@ -41,7 +41,7 @@ def outcome_of(**said: Any) -> Outcome:
     return Outcome(**{**nothing, **said})
 
 
-def book_run(
+def claim_run(
     ledger: Ledger,
     signature: str,
     config: Mapping[str, Any],
@@ -49,15 +49,23 @@ def book_run(
     method: str | None = None,
     seed: int = 0,
     owner: str = "me",
-    identity: Mapping[str, str] | None = None,
+    identity: Mapping[str, str | int] | None = None,
     provenance: Mapping[str, Any] | None = None,
-    state: Any = "done",
-    examples: int = 10,
-    **said: Any,
-) -> None:
-    """A run that is claimed and ends; what a test does not say of it does not matter there."""
-    about = {"method": method or config["method"], "seed": seed, "owner": owner}
+) -> Claim:
+    """The claim of a run that nobody holds; what a test does not say of it does not matter there."""
+    about = {"method": method or config.get("method", "simcse"), "seed": seed, "owner": owner}
     claim = ledger.claim(signature, dict(config), **about, identity=identity or {}, provenance=provenance or {})
     assert claim is not None
+    return claim
+
+
+def end_run(ledger: Ledger, claim: Claim, state: Any = "done", *, examples: int = 10, **said: Any) -> None:
+    """A claimed run ends; what a test does not say of its end does not matter there."""
     end = {"best": 1.0, "best_examples": examples, "seconds": 1.0, "folder": None}
     ledger.finish(claim, state, examples=examples, **{**end, **said})
+
+
+def book_run(ledger: Ledger, signature: str, config: Mapping[str, Any], *, state: Any = "done", **said: Any) -> None:
+    """A run that is claimed and ends; what a test does not say of it does not matter there."""
+    about = {name: said.pop(name) for name in ("method", "seed", "owner", "identity", "provenance") if name in said}
+    end_run(ledger, claim_run(ledger, signature, config, **about), state, **said)

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from hypothesis import strategies as st
 
-from analysis.ledger import Baselines, Claim, Ledger, UntrainedScore
+from analysis.ledger import Baselines, Ledger, UntrainedScore
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse_train import checkpoint
@@ -37,7 +37,7 @@ from search_spaces.catalog import find_folder
 from search_spaces.parse import parse_file
 from search_spaces.user_data import mapping, user_file
 from tests.damage.damages import ODD, as_json, damaged, exchanged
-from tests.run_values import point_of, score_of
+from tests.run_values import claim_run, end_run, point_of, score_of
 
 CONFIG = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
@@ -183,11 +183,9 @@ def sound_ledger(folder: Path) -> Ledger:
         "mine", SweepSpec({"title": "mine", "space": "E7", "seeds": [0], "set": {}, "asked": None, "blocked": {}})
     )
     ledger.link("mine", [("aa", {"train.learning_rate": 1e-4}, 0)])
-    given = {"method": "simcse", "seed": 0, "owner": "me", "identity": {"encoder": "e"}, "provenance": {"host": "h"}}
-    claim = ledger.claim("aa", CONFIG, **given)
-    assert isinstance(claim, Claim)
+    claim = claim_run(ledger, "aa", CONFIG, identity={"encoder": "e"}, provenance={"host": "h"})
     ledger.add_points(claim, [point_of(8, metrics={"loss": 1.0})])
-    ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder="/nowhere")
+    end_run(ledger, claim, examples=8, folder="/nowhere")
     ledger.add_score("aa", score_of("sts_dev", 50.0, {"suite": "sts_dev"}))
     ledger.store_baselines([Baselines("sts_dev", "e", "wiki", 32, {"suite": "x"}, {"word counts": 50.5})])
     ledger.store_untrained([UntrainedScore("bert", "w", "cls", "sts12", "d", 39.5, Protocol.read({"suite": "sts12"}))])

@@ -11,6 +11,7 @@ from cse_train import checkpoint
 from cse_train.config import parse_run
 from cse_train.encoder.backbone import load_backbone
 from cse_train.methods.base import load_method
+from tests.run_values import book_run
 
 SETTINGS = {
     "method": "simcse",
@@ -31,11 +32,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     for signature in ("a" * 24, "b" * 24):
         made[signature] = folder = tmp_path / "runs" / signature / "final"
         checkpoint.save_best(folder, run, model, {"best": 1.0, "best_examples": 8, "examples": 8}, signature)
-        facts = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
-        claim = ledger.claim(signature, SETTINGS, **facts)
-        assert claim is not None
-        ended = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": folder}
-        ledger.finish(claim, "done", **ended)
+        book_run(ledger, signature, SETTINGS, examples=8, folder=folder)
     ledger.close()
     return made
 

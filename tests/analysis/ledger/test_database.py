@@ -22,6 +22,7 @@ from analysis.ledger.places import network_file_system
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
 from tests.conftest import REPO
+from tests.run_values import claim_run, end_run
 
 
 def test_sqlite_on_a_network_file_system_names_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,11 +129,10 @@ def test_sqlalchemy_never_asks_what_a_state_is(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(sqltypes.inspection, "inspect", ask)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    claim = ledger.claim("a", {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
+    claim = claim_run(ledger, "a", {})
     ledger.running(claim)
     assert ledger.heartbeat("me") == 1
-    numbers = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
-    ledger.finish(claim, RunState.DONE, **numbers, folder=None)
+    end_run(ledger, claim, RunState.DONE)
     assert [run.state for run in ledger.runs(states=[RunState.DONE])] == [RunState.DONE]
 
 

@@ -10,15 +10,14 @@ from sqlalchemy import event
 
 from analysis.ledger import Ledger, LostClaim, RunRow
 from analysis.ledger.places import FEW_FOLDERS, Places, shorten_path
-from tests.run_values import score_of
+from tests.run_values import claim_run, score_of
 
 END = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
 
 
 def trained(ledger: Ledger, storage: Path, name: str = "abc") -> None:
     """A finished run whose files lie where a driver puts them."""
-    claim = ledger.claim(name, {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
-    assert claim is not None
+    claim = claim_run(ledger, name, {})
     attempt = storage / "runs" / name / "attempt-1"
     (attempt / "best").mkdir(parents=True)
     ledger.running(claim, attempt)

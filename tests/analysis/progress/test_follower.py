@@ -12,7 +12,7 @@ from analysis.ledger.database import connect
 from analysis.progress import rows as progress_rows
 from analysis.progress.sweeps import Follower, SweepProgress
 from analysis.sweep_spec import SweepSpec
-from tests.run_values import point_of
+from tests.run_values import book_run, claim_run, end_run, point_of
 
 ABOUT = {"method": "simcse", "owner": "me", "identity": {}, "provenance": {}}
 END = {"examples": 64, "best_examples": 64, "seconds": 1.0, "folder": None}
@@ -28,9 +28,8 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     made.link("s", [(f"r{seed}", {"x": 1}, seed) for seed in range(4)])
     made.link("t", [("r0", {"y": 2}, 0)])
     for seed in range(2):
-        claim = made.claim(f"r{seed}", {"train.examples": 64, "train.batch_size": 16}, seed=seed, **ABOUT)
-        assert claim is not None
-        made.finish(claim, "done", best=50.0 + seed, **END)
+        config = {"train.examples": 64, "train.batch_size": 16}
+        book_run(made, f"r{seed}", config, seed=seed, examples=64, best=50.0 + seed)
     return made
 
 
@@ -78,11 +77,10 @@ def test_a_look_reads_what_changed_alone(ledger: Ledger, tmp_path: Path, monkeyp
     monkeypatch.setattr(progress_rows, "_make_rows", lambda rows: read.extend(row[1] for row in rows) or make(rows))
     follower.overview()
     assert read == []
-    claim = ledger.claim("r3", {}, seed=3, **ABOUT)
-    assert claim is not None
+    claim = claim_run(ledger, "r3", {}, seed=3)
     follower.overview()
     assert read == ["r3"]
-    ledger.finish(claim, "done", best=70.0, **END)
+    end_run(ledger, claim, examples=64, best=70.0)
     progress = next(s for s in follower.overview().sweeps if s.id == "s")
     assert (progress.best, progress.counts["done"]) == (70.0, 3)
 

@@ -16,7 +16,7 @@ from benchmarks.search.seeds import decided, seed_effect
 from benchmarks.search.strategies import STRATEGIES
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
-from tests.run_values import point_of
+from tests.run_values import claim_run, point_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "results" / "search.json"
 
@@ -95,8 +95,7 @@ def ledger_with(folder, cells, seeds):
     for number, cell in enumerate(cells(resolved)):
         for seed in range(seeds):
             run, name = cell.run(seed), f"{number}-{seed}"
-            about = {"method": run.method, "seed": seed, "owner": "me", "identity": {}, "provenance": {"commit": "abc"}}
-            claim = ledger.claim(name, run.flat(), **about)
+            claim = claim_run(ledger, name, run.flat(), seed=seed, provenance={"commit": "abc"})
             score = 40.0 + seed
             points = [point_of(at, score, metrics={"sts_dev": score - (at == 640)}) for at in (320, 640)]
             ledger.add_points(claim, points)

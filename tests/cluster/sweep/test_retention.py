@@ -29,7 +29,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from tests.commands import printed
-from tests.run_values import score_of
+from tests.run_values import claim_run, end_run, score_of
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +45,7 @@ def ledger(somewhere: Path) -> Ledger:
     made.record_sweep("s", SweepSpec({"title": "s"}))
     for seed in range(6):
         name = f"r{seed}"
-        about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
-        claim = made.claim(name, {}, **about)
-        assert claim is not None
+        claim = claim_run(made, name, {}, seed=seed)
         home = somewhere / "results" / "runs" / name / ("final" if seed < 5 else "attempt-1")
         for kind in ("last", "best"):
             (home / kind).mkdir(parents=True)
@@ -55,8 +53,7 @@ def ledger(somewhere: Path) -> Ledger:
             os.truncate(home / kind / "file", 10**6)
         made.link("s", [(name, {"seed": seed}, seed)])
         if seed < 5:
-            end = {"examples": 1, "best": float(seed), "best_examples": 1, "seconds": 1.0, "folder": home}
-            made.finish(claim, "done", **end)
+            end_run(made, claim, examples=1, best=float(seed), folder=home)
     made.add_score("r0", score_of("sts_test", 1.0, {"split": "test"}))
     old = somewhere / "results" / "runs" / "r1" / "attempt-1"
     old.mkdir()

@@ -12,7 +12,7 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.evaluate.score import save_cosines
 from cse_train.results import Protocol
 from tests.analysis.conftest import ledger, ledger_url
-from tests.run_values import point_of, score_of
+from tests.run_values import claim_run, point_of, score_of
 
 __all__ = ["ledger", "ledger_url"]
 
@@ -24,9 +24,8 @@ ROWS = {"word counts": 56.5, "idf bag of words": float("nan")}
 def train(ledger: Ledger, name: str, end: str, best: float | None, folder: Path, *, owner: str = "me") -> None:
     """One attempt of a run that ends so; a done one with a score and its cosines."""
     config = {"method": "simcse", "train.encoder": "e", "train.corpus": "wiki", "train.dev_max_length": 512}
-    about = {"method": "simcse", "seed": int(name[-1]), "identity": IDENTITY, "provenance": {"host": "lab", "cpus": 2}}
-    claim = ledger.claim(name, config, owner=owner, **about)
-    assert claim is not None
+    about = {"identity": IDENTITY, "provenance": {"host": "lab", "cpus": 2}}
+    claim = claim_run(ledger, name, config, seed=int(name[-1]), owner=owner, **about)
     ledger.running(claim, folder / name)
     point = point_of(64, best, seconds=0.1, metrics={"sts_dev": best, "loss": float("nan")})
     ledger.add_points(claim, [point])

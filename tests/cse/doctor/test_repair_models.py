@@ -21,6 +21,7 @@ from cse_train.plugins import registry
 from cse_train.results import Point
 from tests.commands import printed
 from tests.cse_train.training.programs import run_program
+from tests.run_values import claim_run, end_run
 
 LAYOUTS = {
     "sentence_transformers": ("model.safetensors", "config.json", "modules.json", "1_Pooling/config.json"),
@@ -59,13 +60,11 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 def note(ledger: Ledger, signature: str, method: str, folder: Path | None, state: str = "done") -> None:
     """A run of the ledger that has ended so, in its folder."""
-    claim = ledger.claim(signature, {"method": method}, method=method, seed=0, owner="me", identity={}, provenance={})
-    assert claim is not None
+    claim = claim_run(ledger, signature, {"method": method})
     if state == "running":
         ledger.running(claim, folder)
     else:
-        end = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": folder}
-        ledger.finish(claim, state, **end)
+        end_run(ledger, claim, state, examples=8, folder=folder)
 
 
 def place(ended: Path, name: str, number: str = "final-1") -> Path:
@@ -227,10 +226,9 @@ def test_an_edited_best_is_told_by_doctor_and_becomes_the_curves_again(
     ledger: Ledger, ended: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for signature in ("edited", "sound"):
-        claim = ledger.claim(signature, {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
-        assert claim is not None
+        claim = claim_run(ledger, signature, {})
         ledger.add_points(claim, [Point(4, 1, 1.0, {"dev": 40.0}, 40.0, 4), Point(8, 2, 2.0, {"dev": 30.0}, 40.0, 4)])
-        ledger.finish(claim, "done", examples=8, best=40.0, best_examples=4, seconds=2.0, folder=None)
+        end_run(ledger, claim, examples=8, best=40.0, best_examples=4)
     note(ledger, "no-curve", "simcse", None)
     with ledger._engine.begin() as connection:
         connection.exec_driver_sql("update cse_runs set best = 99.5 where signature = 'edited'")

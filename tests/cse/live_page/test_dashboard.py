@@ -18,7 +18,7 @@ from cse.live_page.server import TOKEN_FILE, Answers, DashboardServer, keep_toke
 from cse_train.results import Point
 from tests.commands import printed
 from tests.cse.live_page.conftest import TOKEN, asked
-from tests.run_values import point_of
+from tests.run_values import end_run, point_of
 
 CONFIG = {"train.examples": 1000, "train.batch_size": 64, "train.dev": "sts_dev"}
 
@@ -50,9 +50,8 @@ def made(tmp_path: Path) -> Path:
     (folders[2] / "logs" / "rank0.log").write_text("x" * 9000 + "\nthe last line\n", encoding="utf8")
     (tmp_path / "secret").write_text("not for the page", encoding="utf8")
     os.symlink(tmp_path / "secret", folders[2] / "logs" / "rank1.log")
-    ledger.finish(
-        failed, "failed", examples=0, best=None, best_examples=None, seconds=1.0, folder=folders[2], reason="nan loss"
-    )
+    nothing = {"examples": 0, "best": None, "best_examples": None, "folder": folders[2]}
+    end_run(ledger, failed, "failed", reason="nan loss", **nothing)
     ledger.join_cluster(["E7"], "127.0.0.1:8265", "1 x 2 workers")
     ledger.close()
     return tmp_path

@@ -13,7 +13,7 @@ from cse_train.config import parse_run
 from cse_train.encoder.backbone import load_backbone
 from cse_train.methods import simcse
 from tests.commands import printed
-from tests.run_values import score_of
+from tests.run_values import book_run, score_of
 
 FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
@@ -35,10 +35,8 @@ def ledger(tmp_path: Path) -> Ledger:
     for signature, seed, cell, best in (("aaaaaa", 0, 1, 60.0), ("bbbbbb", 1, 1, 62.0), ("cccccc", 0, 2, 59.0)):
         opened.link("mine", [(signature, {"method.temperature": cell}, seed)])
         told = {"identity": {"corpus": "c0ffee"}, "provenance": {"commit": f"of {signature}"}}
-        claim = opened.claim(signature, FLAT, method="simcse", seed=seed, owner="me", **told)
-        assert claim is not None
-        ended = {"examples": 64, "best": best, "best_examples": 32, "seconds": 1.0}
-        opened.finish(claim, "done", folder=tmp_path / signature, **ended)
+        ended = {"examples": 64, "best": best, "best_examples": 32, "folder": tmp_path / signature}
+        book_run(opened, signature, FLAT, seed=seed, **told, **ended)
     opened.add_score("aaaaaa", score_of("sts_test", 58.5, {"pooler": "mean"}))
     run = parse_run(FLAT)
     with torch.random.fork_rng():
@@ -81,13 +79,10 @@ def test_a_run_is_scored_on_its_own_dev_file(
     (tmp_path / "mydev.csv").write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf8")
     (tmp_path / "own.yaml").write_text(OWN_SPACE, encoding="utf8")
     run = parse_run(FLAT | {"train.dev": "mydev"})
-    told = {"identity": {}, "provenance": {}}
     ledger.record_sweep("own", SweepSpec({"space": "own", "file": str(tmp_path / "own.yaml")}))
     ledger.link("own", [("dddddd", {"method.temperature": 0.05}, 0)])
-    claim = ledger.claim("dddddd", run.flat(), method="simcse", seed=0, owner="me", **told)
-    assert claim is not None
-    ended = {"examples": 64, "best": 60.0, "best_examples": 32, "seconds": 1.0}
-    ledger.finish(claim, "done", folder=tmp_path / "dddddd", **ended)
+    ended = {"examples": 64, "best": 60.0, "best_examples": 32, "folder": tmp_path / "dddddd"}
+    book_run(ledger, "dddddd", run.flat(), **ended)
     model = simcse.SimCSE.build(run.options, load_backbone(run.train.encoder))
     save_best(tmp_path / "dddddd", run, model, {"best": 60.0, "best_examples": 32})
     where = ("--ledger", str(tmp_path / "ledger.db"), "--to", str(tmp_path / "out"), "--format", "hf")

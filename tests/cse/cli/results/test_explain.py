@@ -31,7 +31,7 @@ from search_spaces.identity.signature import signature
 from search_spaces.parse import parse_file
 from tests import site_ledger
 from tests.commands import printed, refused
-from tests.run_values import score_of
+from tests.run_values import book_run, score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
 HERE = {"commit": "a" * 40, "host": "one", "versions": {"torch": "2.0"}}
@@ -52,12 +52,10 @@ def book(ledger: Ledger, sweep: str, cell: Cell, seed: int, value: float | None,
     """One run of a cell, done with `value` or failed, at `HERE` but for `details`."""
     run = cell.run(seed)
     name = signature(run, INPUTS)
-    about = {"method": run.method, "seed": seed, "owner": "me", "identity": INPUTS, "provenance": {**HERE, **details}}
-    claim = ledger.claim(name, run.flat(), **about)
-    assert claim is not None
     (Path("results/runs") / name / "best").mkdir(parents=True, exist_ok=True)
     end = {"examples": 25600, "best": value, "best_examples": 1280, "seconds": 7.5, "folder": f"runs/{name}"}
-    ledger.finish(claim, "failed" if value is None else "done", **end, reason=None if value else "loss is nan")
+    end |= {"state": "failed" if value is None else "done", "reason": None if value else "loss is nan"}
+    book_run(ledger, name, run.flat(), seed=seed, identity=INPUTS, provenance={**HERE, **details}, **end)
     ledger.link(sweep, [(name, cell.key, seed)])
     return name
 

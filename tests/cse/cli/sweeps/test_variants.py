@@ -11,7 +11,7 @@ from cse.cli.sweeps import variants
 from cse.experiments import run as experiments
 from search_spaces.catalog import load_all
 from tests.commands import printed
-from tests.run_values import point_of
+from tests.run_values import claim_run, end_run, point_of
 
 SPACE = """version: 1
 id: T
@@ -47,12 +47,10 @@ def trained(request, work):  # type: ignore[no-untyped-def]
     assert work.suites == {}
     ledger = Ledger.open(request.ledger)
     for number, run in enumerate(work.runs):
-        about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
-        claim = ledger.claim(run.signature, run.run.flat(), **about)
-        assert claim is not None
+        claim = claim_run(ledger, run.signature, run.run.flat(), seed=run.seed, identity=run.identity)
         ledger.add_points(claim, [point_of(8, metrics=METRICS)])
-        end = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": None}
-        ledger.finish(claim, "failed" if number else "done", reason="loss is nan" if number else None, **end)
+        how = {"state": "failed", "reason": "loss is nan"} if number else {}
+        end_run(ledger, claim, examples=8, **how)
     return SweepOutcome(done=1)
 
 
