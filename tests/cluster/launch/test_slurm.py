@@ -14,6 +14,8 @@ import yaml
 from cluster.launch.targets.slurm import TIME, count_seconds
 from tests.commands import printed, refused
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 CLUSTER: dict[str, Any] = {
     "version": 1,
     "name": "cse",
@@ -41,12 +43,6 @@ SLURM: dict[str, Any] = {
 APPTAINER = {"runtime": "apptainer", "image": "/shared/cse.sif", "mounts": ["/scratch", "/a:/b"]}
 SHARED = "/shared/results:/shared/results,/shared/data:/shared/data"
 PYXIS = {"runtime": "pyxis", "image": "registry.local#cse:0.1.0", "mounts": ["/scratch"]}
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def script(capsys: pytest.CaptureFixture[str], **slurm: Any) -> str:

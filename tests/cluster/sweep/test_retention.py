@@ -31,11 +31,7 @@ from search_spaces.cells import resolve
 from tests.commands import printed
 from tests.run_values import claim_run, end_run, score_of
 
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("somewhere")
 
 
 @pytest.fixture

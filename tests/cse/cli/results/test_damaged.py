@@ -11,11 +11,7 @@ from cse_train.encoder.folders import find_weights
 from tests.cluster.runtime.test_storage import SPACE
 from tests.commands import refused
 
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("somewhere")
 
 
 @pytest.mark.parametrize(

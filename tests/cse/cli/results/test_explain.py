@@ -33,14 +33,10 @@ from tests import site_ledger
 from tests.commands import printed, refused
 from tests.run_values import book_run, score_of
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
 HERE = {"commit": "a" * 40, "host": "one", "versions": {"torch": "2.0"}}
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from cse.cli.app import main
 from tests import synthetic_ledger
 from tests.commands import printed, refused
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,11 +36,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger.link("gone", [(one.signature, one.cell, one.seed) for one in ledger.cells("rows")])
     ledger.close()
     return folder
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def reported(capsys: pytest.CaptureFixture[str], rows: Path, *argv: str) -> str:
