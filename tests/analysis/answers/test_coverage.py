@@ -1,9 +1,10 @@
-"""Every printed number is counted once, with the reason why it stands beside no run of ours."""
+"""Every printed number is counted once, with its reason; what two machines scored without training is one row."""
 
 from pathlib import Path
 
 import pytest
 
+from analysis.answers.baselines import read_stored
 from analysis.answers.coverage import (
     COUNTED_WORDS,
     LEFT_OUT,
@@ -18,9 +19,10 @@ from analysis.answers.coverage import (
     count_states,
     list_printed,
 )
+from analysis.ledger import Baselines, Ledger
 from docs.coverage_page import values_of
-from search_spaces.catalog import ALL, load_all
-from search_spaces.cells import resolve
+from search_spaces.catalog import ALL, load_all, load_space
+from search_spaces.cells import resolve, setups
 from search_spaces.parse import parse_file
 
 TABLE = """
@@ -115,3 +117,18 @@ def test_every_number_without_a_run_has_a_reason(shipped_values) -> None:
 def test_every_model_that_the_papers_print_untrained_is_scored(shipped_values) -> None:
     """90 values of averaged word vectors and 117 of pretrained encoders, counted by hand in the papers' tables."""
     assert count_states(shipped_values)[WITHOUT_TRAINING] == 90 + 117
+
+
+@pytest.mark.parametrize(("cls", "rows"), [(65.693875, 1), (65.70, 2)])
+def test_s7_of_two_corpora(cls: float, rows: int, tmp_path: Path) -> None:
+    """The difference is that of two CPUs, where cosines of two pairs nearly tie; 0.006 shows in print."""
+    resolved = resolve(load_space("S7"), "tiny")
+    ledger = Ledger.open(tmp_path / "lab.db", create=True)
+    both = {setup["train.corpus"]: setup for setup in setups(resolved)}
+    for corpus, value, idf in (("wiki", 65.694007, 75.16), ("nli", cls, 75.34)):
+        setup = both[corpus]
+        key = ("sts_dev", str(setup["train.encoder"]), corpus, int(setup["train.dev_max_length"]))
+        ledger.store_baselines([Baselines(*key, {}, {"untrained [CLS]": value, "idf bag of words": idf})])
+    names = [row.label for row in read_stored(setups(resolved), ["sts_dev"], ledger)]
+    shown = {1: ["untrained [CLS]"], 2: ["untrained [CLS], wiki", "untrained [CLS], nli"]}
+    assert names == [*shown[rows], "idf bag of words, wiki", "idf bag of words, nli"]

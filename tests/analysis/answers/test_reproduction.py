@@ -1,8 +1,10 @@
 """The scale of a table, rows that a profile leaves out, and what a search's table shows."""
 
+from pathlib import Path
+
 import pytest
 
-from analysis.answers.build import spec_of
+from analysis.answers.build import scale, spec_of
 from analysis.answers.judge import judge
 from analysis.answers.paper_scale import name_scale, tell_unlike, unlike_paper
 from analysis.answers.study import add_left_out, best_cells
@@ -69,3 +71,14 @@ def test_what_is_unlike_the_paper_is_said_with_its_values() -> None:
     said = tell_unlike(unlike_paper(resolve(load_space("S3"), "tiny")))
     assert said.startswith("2-layer encoder instead of bert-base-uncased, 12,800 examples instead of 1,000,000; other ")
     assert tell_unlike({"train.adamw": (["torch"], ["released"])}) == "other adamw" and tell_unlike({}) == ""
+
+
+HEAD = "version: 1\nid: T\nmethod: esimcse\nset: {train.examples: 640}\nspace:\n"
+
+
+def test_an_axis_without_a_list_of_values_is_no_shared_scale(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(HEAD + "  train.learning_rate: {loguniform: [1e-4, 1e-2]}\nsearch: {num_samples: 3}\n")
+    assert "learning_rate" not in scale(resolve(load_space(path)))
+    assert scale(resolve(load_space(path), overrides={"train.learning_rate": 1e-3}))["learning_rate"] == 1e-3
+    assert scale(resolve(load_space(path)))["examples"] == 640

@@ -1,11 +1,22 @@
-"""Insert, delete, replace, mask and augment: counts, places, labels, and sentences of one token."""
+"""Insert, delete, replace, mask, blank and augment: counts, places, labels, and sentences of one token."""
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 from cse_train.text.augment import repeat_subwords
-from cse_train.text.masking import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions, mask_tokens
+from cse_train.text.masking import (
+    BLANK,
+    OPERATORS,
+    Edit,
+    Vocabulary,
+    blank_tokens,
+    count_edited,
+    deletions,
+    edit,
+    insertions,
+    mask_tokens,
+)
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = Vocabulary(MASK, (0, 1, CLS, SEP, MASK), 1000)
@@ -209,3 +220,13 @@ def test_short_sentences_and_rate_zero() -> None:
 def test_same_generator_same_view() -> None:
     views = [repeat_subwords(augmented_sentence(30), 0.32, np.random.default_rng(9)).tolist() for _ in range(2)]
     assert views[0] == views[1]
+
+
+def test_T23_share_of_blanks_and_where_they_may_be() -> None:
+    ids = np.arange(10, 20_010)
+    maskable = ids % 10 != 0
+    blanked = blank_tokens(ids, maskable, 0.15, np.random.default_rng(0))
+    assert np.array_equal(blanked[~maskable], ids[~maskable])
+    blank = blanked == BLANK
+    assert np.array_equal(blanked[~blank], ids[~blank])
+    assert abs(blank.sum() - 0.15 * maskable.sum()) < 3 * (0.15 * 0.85 * maskable.sum()) ** 0.5
