@@ -480,10 +480,24 @@ def _measure(
     sign = -1.0 if scale.better == "lower" else 1.0
     oriented_RS = sign * values_RS
     measured = differences(
-        oriented_RS, reference, point=point, level=level, margin=margin, interim_analyses=terms.looks
-    )
+        oriented_RS, reference, point=point, level=level, margin=margin, interim_analyses=terms.looks,
+        resolution=find_resolution(values_RS),
+    )  # fmt: skip
     collapsed = [int(count) for count in find_collapsed(oriented_RS[None], point)[0].sum(axis=1)]
     return {row: each if sign > 0 else each.mirrored() for row, each in measured.items()}, collapsed
+
+
+MOST_DECIMALS = 4
+"""Decimals up to which values are taken for rounded ones: scores in full digits have fifteen."""
+
+
+def find_resolution(values: Array) -> float:
+    """Returns the last digit of values that are all rounded to MOST_DECIMALS or fewer, such as 0.01; else 0."""
+    known = values[np.isfinite(values)]
+    for decimals in range(MOST_DECIMALS + 1):
+        if np.allclose(known, known.round(decimals), rtol=0.0, atol=1e-9 * 10.0**-decimals):
+            return 10.0**-decimals
+    return 0.0
 
 
 def _lacking_signal(rows: Mapping[str, Entry], word: Word) -> str:

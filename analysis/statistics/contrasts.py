@@ -83,6 +83,7 @@ def differences(
     level: float,
     margin: float,
     interim_analyses: Sequence[int] | None = None,
+    resolution: float = 0.0,
 ) -> dict[int, Difference]:
     """Returns row -> difference at the interim analysis that decides it, else at the last one; rows without a spread
     are left out.
@@ -90,12 +91,13 @@ def differences(
     `values_RS` [rows, seeds] holds NaN where a row lacks a seed. `point` is a point in the values' units; `margin` is
     in the same units, 0 where nothing can be a tie. `level` is the significance level of one row's interval at one
     analysis. `interim_analyses` holds their numbers of seeds; those above the number of seeds have not come yet.
-    Without any there is one analysis of all seeds.
+    Without any there is one analysis of all seeds. `resolution` is the last digit to which the values are known, 0 for
+    full digits: no variance is taken to be smaller than that of rounding to it.
     """
     by_row: dict[int, Difference] = {}
     for look in [look for look in interim_analyses or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
         seen_RS = values_RS[:, :look]
-        for row, current in _differences_at(seen_RS, reference, point, level).items():
+        for row, current in _differences_at(seen_RS, reference, point, level, resolution**2 / 12).items():
             earlier = by_row.get(row)
             is_open = earlier is None or not (earlier.sign or earlier.within(margin))
             # Once a row has a difference, a further look counts only if the row has all seeds of it.
@@ -104,18 +106,23 @@ def differences(
     return by_row
 
 
-def _differences_at(values_RS: Array, reference: int, point: float, level: float) -> dict[int, Difference]:
+def _differences_at(
+    values_RS: Array, reference: int, point: float, level: float, rounding: float
+) -> dict[int, Difference]:
+    """Returns row -> difference at one analysis; `rounding` is the variance of rounding one value."""
     compared = comparable(values_RS[None], reference, point)
-    contrast = contrasts(compared, reference)
+    measured = contrasts(compared, reference)
+    # Two rounded values that happen to be equal are not known to be: a difference has the rounding of both.
+    contrast = replace(measured, variance=np.maximum(measured.variance, 2 * rounding))
     halves, tie_halves = contrast.half(level)[0], contrast.half(2 * level)[0]
     varies = np.nanmax(values_RS[reference]) > np.nanmin(values_RS[reference])
     by_row = {}
     for place, row in enumerate(np.delete(np.arange(len(values_RS)), reference)):
         seeds, variance = int(contrast.seeds[0, place]), float(contrast.variance[0, place])
         if seeds == 0:
-            welch_difference = _compare_unpaired(compared[0, row], compared[0, reference], level)
+            welch_difference = _compare_unpaired(compared[0, row], compared[0, reference], level, rounding)
             by_row.update({int(row): welch_difference} if welch_difference else {})
-        elif np.isfinite(variance) and (varies or variance > EQUAL_VARIANCE * point**2):
+        elif np.isfinite(variance) and (varies or measured.variance[0, place] > EQUAL_VARIANCE * point**2):
             weight = max(1.0, contrast.freedom[0, place] / max(1, seeds - 1))
             by_row[int(row)] = Difference(
                 float(contrast.difference[0, place]), float(halves[place]), float(tie_halves[place]),
@@ -124,7 +131,7 @@ def _differences_at(values_RS: Array, reference: int, point: float, level: float
     return by_row
 
 
-def _compare_unpaired(row_S: Array, reference_S: Array, level: float) -> Difference | None:
+def _compare_unpaired(row_S: Array, reference_S: Array, level: float, rounding: float) -> Difference | None:
     """Returns Welch's difference of means, for rows without common seeds; None if one has fewer than two or none
     vary.
 
@@ -135,7 +142,8 @@ def _compare_unpaired(row_S: Array, reference_S: Array, level: float) -> Differe
     fewest = min(len(row), len(base))
     if fewest < 2 or not (row.std() or base.std()):
         return None
-    spreads = Spread(float(row.std(ddof=1)), len(row) - 1), Spread(float(base.std(ddof=1)), len(base) - 1)
+    sds = [max(float(side.std(ddof=1)), rounding**0.5) for side in (row, base)]
+    spreads = Spread(sds[0], len(row) - 1), Spread(sds[1], len(base) - 1)
     error = welch(spreads[0], len(row), spreads[1], len(base)).sd
     half, tie_half = (float(student(alpha, fewest - 1.0)) * error for alpha in (level, 2 * level))
     counts, difference = (len(row), len(base)), float(row.mean() - base.mean())

@@ -71,7 +71,7 @@ def test_without_any_spread_nothing_is_decided() -> None:
     for seeds in ([70.0], [70.0, 70.0]):
         (_, open_) = verdicts((seeds, 70.0), ([x + 1 for x in seeds], 72.0), same_scale=False)
         assert open_.word == "undecided" and open_.reason.endswith("no setting has two seeds that differ")
-    assert verdicts(([70.0, 72.0], 70.0), ([71.0, 73.0], 72.0), same_scale=False)[1].word == "same direction"
+    assert verdicts(([70.01, 72.04], 70.0), ([71.01, 73.04], 72.0), same_scale=False)[1].word == "same direction"
 
 
 def test_not_run_and_not_published() -> None:
