@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from analysis.answers.judge import GateWord, Judgement, judge_models, judge_over_columns
 from analysis.answers.models import Model
+from analysis.answers.picks import Pick, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, spell_key
 from analysis.ledger import Ledger
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
@@ -63,6 +64,8 @@ class GateVerdict:
     interim_analyses: Sequence[int] | None = field(metadata=spell_key("looks"))
     """Numbers of seeds at which the caller planned to look; null for one look."""
     asked: LoopQuestion
+    picked_of: Pick | None
+    """Sweep from whose cells the candidate was picked, which share the level of `asked`; null for no pick."""
     columns: Sequence[ColumnAnswer]
     candidate: ModelAnswer
     reference: ModelAnswer
@@ -83,7 +86,13 @@ class GateVerdict:
         suffix = f" {more}" if self.word == "more-seeds" else ""
         column_texts = "; ".join([*map(_tell_column, self.columns), *no_ties(self.columns)])
         lines = [f"{word_with_count(self.word, self.others)}{suffix}: {column_texts}", self.differing]
-        return "\n".join([*filter(None, lines), *([self._tell_more()] if n_more else []), *self.asked.lines()])
+        return "\n".join(
+            [*filter(None, lines), *([self._tell_more()] if n_more else []), *self.asked.lines(), *self._tell_pick()]
+        )
+
+    def _tell_pick(self) -> list[str]:
+        share = self.asked.level / self.picked_of.cells if self.picked_of else 0.0
+        return [self.picked_of.line("the candidate", share)] if self.picked_of else []
 
     def _tell_more(self) -> str:
         if self.more_seeds is None:
@@ -132,7 +141,8 @@ def judge_candidate(
     first = judge_models(common.columns, terms)
     differences = {column: judgement.difference or 0.0 for column, judgement in first.items()}
     asked = ask(loop, ledger, models, differences, interim_analyses, terms.family)
-    judged = judge_models(common.columns, replace(terms, family=asked.level))
+    pick = find_pick(left, right, ledger)
+    judged = judge_models(common.columns, replace(terms, family=asked.level / (pick.cells if pick else 1)))
     overall = judge_over_columns([*judged.values()])
     word = cast(GateWord, overall.word)
     runs, seconds = _price(judged, overall.more_seeds, models)
@@ -147,6 +157,7 @@ def judge_candidate(
         level=terms.family,
         interim_analyses=terms.looks,
         asked=asked,
+        picked_of=pick,
         columns=answer_columns(common.columns, judged),
         candidate=ModelAnswer.of(left),
         reference=ModelAnswer.of(right),

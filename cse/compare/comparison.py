@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.answers.judge import Terms, judge_models
 from analysis.answers.models import Model
+from analysis.answers.picks import Pick, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row
 from analysis.ledger import Ledger
 from analysis.render.formats import render
@@ -79,6 +80,8 @@ class Comparison:
     queries: Sequence[QueryComparison]
     notes: Sequence[str]
     """Lines on columns, sentence pairs and queries that are not compared, and in what the models differ."""
+    picked_of: Pick | None
+    """Sweep from whose cells A or B was picked, which share the level; null for no pick."""
     also: Sequence["Comparison"] = ()
     """Comparisons of A with further models, each at the same share of the level."""
     others: str = field(metadata=HIDDEN)
@@ -139,6 +142,10 @@ def _compare(
     evaluation = evaluation.with_sets_of(models, ledger)
     left, right = evaluation.add_scores(models, columns, ledger)
     common = gather(left, right, ledger, columns, spans=difference.spans())
+    picks = {name: find_pick(*sides, ledger) for name, sides in (("A", (left, right)), ("B", (right, left)))}
+    name, pick = max(picks.items(), key=lambda each: each[1].cells if each[1] else 1)
+    if pick:
+        terms = replace(terms, family=terms.family / pick.cells)
     pairs = compare_by_pairs(common.cosines, terms, common.columns, top=top)
     queries = compare_by_queries(common.queries, terms, common.columns, top=top)
     answers = answer_columns(common.columns, judge_models(common.columns, terms))
@@ -147,14 +154,18 @@ def _compare(
         A=ModelAnswer.of(left),
         B=ModelAnswer.of(right),
         margin=terms.margin,
-        level=terms.family,
+        level=difference.level,
         columns=answers,
         settings=common.differing,
         pairs=_add_texts(pairs, common, evaluation.paths),
         queries=_add_queries(queries, common, evaluation.paths),
         notes=[*common.notes, *common.unread],
         others=common.others(),
-        remarks=_remarks(answers, pairs, queries, common, terms, number),
+        remarks=[
+            *_remarks(answers, pairs, queries, common, terms, difference.level, number),
+            *([pick.line(name, terms.family)] if pick else []),
+        ],
+        picked_of=pick,
     )
 
 
@@ -164,13 +175,17 @@ def _remarks(
     queries: Sequence[QueryComparison],
     common: CommonColumns,
     terms: Terms,
+    family: float,
     number: int,
 ) -> list[str]:
-    """Returns lines on the whole comparison: levels, what the intervals cover, and what is not compared."""
+    """Returns lines on the whole comparison: levels, what the intervals cover, and what is not compared.
+
+    `family` is the level of the comparison, of which that of `terms` is one cell's share where a model was picked.
+    """
     share = terms.share(1, len(columns))
     tie = f"that of a tie is the {sureness(2 * share)} one, and within ±{terms.margin:g} points"
     shared = ", which the columns share" if len(columns) > 1 else ""
-    wrong = f"any word is wrong at most {100 * terms.family:.4g}% of the time{shared}"
+    wrong = f"any word is wrong at most {100 * family:.4g}% of the time{shared}"
     lines = [f"{sureness(share)} intervals; {tie}; {wrong}"]
     seeded_sides = {common.columns[column.column].seeded_side for column in columns if column.interval} - {""}
     lines += [f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in seeded_sides]
@@ -179,7 +194,7 @@ def _remarks(
         names = " and the ".join(name for name, comparisons in intervals.items() if comparisons)
         lines.append(SEEDS_ALONE.format(names) if names else NOTHING_SPEAKS)
     if number > 1:
-        percent = 100 * terms.family * number
+        percent = 100 * family * number
         lines.append(f"with {number} models compared, any word of all is wrong at most {percent:.4g}% of the time")
     lines += [*no_ties(columns), *tell_uneven(columns), *common.notes]
     if common.unread:

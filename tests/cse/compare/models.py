@@ -34,13 +34,17 @@ def cell(rate: float) -> Cell:
 def book(
     ledger: Ledger, rate: float, values: Sequence[float], inputs: dict[str, str] = INPUTS, first: int = 0
 ) -> list[str]:
-    """Done runs of a cell of E7 with these best dev scores, seeds counted from `first`; their signatures."""
-    names = []
+    """Done runs of a cell of E7 with these best dev scores, seeds counted from `first`; their signatures.
+
+    Cells other than A and B stand in sweeps of their own: of a sweep with three, each is the pick of two.
+    """
+    sweep, names = "E7" if rate in (0.24, 0.08) else f"E7 {rate:g}", []
+    ledger.record_sweep(sweep, ledger.sweep_spec("E7"))
     for seed, value in enumerate(values, first):
         run = cell(rate).run(seed)
         name = signature(run, inputs)
         book_run(ledger, name, run.flat(), seed=seed, identity=inputs, best=value, folder=f"runs/{name}")
-        ledger.link("E7", [(name, cell(rate).key, seed)])
+        ledger.link(sweep, [(name, cell(rate).key, seed)])
         names.append(name)
     return names
 
