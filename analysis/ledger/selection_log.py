@@ -34,12 +34,16 @@ def add(connection: Connection, look: Look) -> None:
     connection.execute(insert(schema.selections).values(**fields, **values))
 
 
-def looks(connection: Connection, space: str) -> list[Look]:
-    """Returns all looks of a sweep at test sets, oldest first; empty for a ledger of an older version."""
+def looks(connection: Connection, space: str, *, is_prefix: bool = False) -> list[Look]:
+    """Returns all looks of a sweep at test sets, oldest first; empty for a ledger of an older version.
+
+    `is_prefix`: of all sweeps and loops whose name begins with `space`.
+    """
     table = schema.selections
     if not inspect(connection).has_table(table.name):
         return []
-    query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
+    named = table.c.space.startswith(space, autoescape=True) if is_prefix else table.c.space == space
+    query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(named)
     log = []
     for row in connection.execute(query.order_by(table.c.id)).all():
         intact(table, row._asdict())

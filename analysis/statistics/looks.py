@@ -43,11 +43,13 @@ def spend(question: int, candidates: int | None = None, family: float = FAMILY) 
     """Returns the significance level of a loop's question, counted from 1, about candidates compared on one held-out
     set.
 
-    With `candidates`, the number announced before the first question, all have equal shares (Bonferroni), so that a
-    loop says anything wrong with probability `family` at most. Unannounced, the first question has the whole level and
-    the k-th `family` / (k (k + 1)): half of `family` for all others together, however many. Half of a level is that of
-    a wrong `better`, so that such a loop names a candidate that is not better with probability 3/4 of `family` at most.
+    Unannounced, the first question has the whole level and the k-th `family` / (k (k + 1)): half of `family` for all
+    others together, however many. Half of a level is that of a wrong `better`, so that such a loop names a candidate
+    that is not better with probability 3/4 of `family` at most. A loop whose number of `candidates` was announced takes
+    as many places from `question`, the place of its first one, and shares their levels equally (Bonferroni): as the
+    first loop on a set it says anything wrong with probability `family` at most.
     """
-    if candidates is not None:
-        return family / candidates
-    return family if question == 1 else family / (question * (question + 1))
+    if candidates is None or question > 1:
+        places = candidates or 1
+        return family * (1 / question - 1 / (question + places)) / places if question > 1 else family
+    return family / candidates

@@ -10,6 +10,7 @@ from analysis.answers.models import Model
 from analysis.answers.picks import Pick, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row
 from analysis.ledger import Ledger
+from analysis.ledger.schema import digest
 from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN
 from analysis.render.markup import align_table as markdown
@@ -42,6 +43,7 @@ from cse.compare.items import (
     compare_by_pairs,
     compare_by_queries,
 )
+from cse.compare.loop import Loop, LoopQuestion, ask
 from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse_train.data_paths import DataPaths
@@ -73,6 +75,8 @@ class Comparison:
     """Half-width of a tie, in points."""
     level: float
     """Probability that any word of this comparison is wrong."""
+    asked: LoopQuestion
+    """Place of this comparison among the questions to the same held-out sets, of `cse gate` too."""
     columns: Sequence[ColumnAnswer]
     settings: Sequence[SettingDifference]
     """Settings of the line `differing`, with their values."""
@@ -120,10 +124,13 @@ def compare_models(
 
     `top`: number of sentence pairs and queries to list. Raises ConfigError for models that have no column in common.
     """
-    shared = replace(difference, level=difference.level / (1 + len(also)))
     model_pairs = [naming.read_two(a, other, ledger) for other in (b, *also)]  # all, before any is scored
+    loop = COMPARE_LOOP
+    if also:  # one announced loop, so that the order of the models gives none of them more of the level
+        names = [model.names or model.name for models in model_pairs for model in models]
+        loop = Loop(f"{COMPARE_LOOP.name} {digest(names)[:8]}", len(model_pairs))
     first, *others = [
-        _compare(models, ledger, shared, evaluation, top, 1 if place else len(model_pairs))
+        _compare(models, ledger, difference, evaluation, top, 1 if place else len(model_pairs), loop)
         for place, models in enumerate(model_pairs)
     ]
     return replace(first, also=others)
@@ -136,16 +143,19 @@ def _compare(
     evaluation: Scoring,
     top: int,
     number: int,
+    loop: Loop,
 ) -> Comparison:
-    """Compares two models; `number` counts the models that the remarks speak of."""
+    """Compares two models; `number` counts the models that the remarks speak of, `loop` holds all of them."""
     terms, columns = difference.terms(), difference.columns()
     evaluation = evaluation.with_sets_of(models, ledger)
     left, right = evaluation.add_scores(models, columns, ledger)
     common = gather(left, right, ledger, columns, spans=difference.spans())
+    first = judge_models(common.columns, terms)
+    columns_differ = {column: judgement.difference or 0.0 for column, judgement in first.items()}
+    asked = ask(loop, ledger, (left, right), columns_differ, None, terms.family, common.data)
     picks = {name: find_pick(*sides, ledger) for name, sides in (("A", (left, right)), ("B", (right, left)))}
     name, pick = max(picks.items(), key=lambda each: each[1].cells if each[1] else 1)
-    if pick:
-        terms = replace(terms, family=terms.family / pick.cells)
+    terms = replace(terms, family=asked.level / (pick.cells if pick else 1))
     pairs = compare_by_pairs(common.cosines, terms, common.columns, top=top)
     queries = compare_by_queries(common.queries, terms, common.columns, top=top)
     answers = answer_columns(common.columns, judge_models(common.columns, terms))
@@ -154,7 +164,8 @@ def _compare(
         A=ModelAnswer.of(left),
         B=ModelAnswer.of(right),
         margin=terms.margin,
-        level=difference.level,
+        level=asked.level,
+        asked=asked,
         columns=answers,
         settings=common.differing,
         pairs=_add_texts(pairs, common, evaluation.paths),
@@ -162,7 +173,8 @@ def _compare(
         notes=[*common.notes, *common.unread],
         others=common.others(),
         remarks=[
-            *_remarks(answers, pairs, queries, common, terms, difference.level, number),
+            *_remarks(answers, pairs, queries, common, terms, asked.level, number),
+            *asked.lines(),
             *([pick.line(name, terms.family)] if pick else []),
         ],
         picked_of=pick,
@@ -254,6 +266,8 @@ def _add_queries(
     return [add(each) for each in comparisons]
 
 
+COMPARE_LOOP = Loop("compare")
+"""Loop of the questions of `cse compare`, which count for `cse gate` as those of other loops do."""
 SEEDS_HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "A is", "needs"]
 
 

@@ -5,8 +5,10 @@ a question counts even if its verdict was undecided.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.imported import IMPORTED, list_imported_sweeps
@@ -21,6 +23,9 @@ from cse_train.fields import ConfigError
 
 LOG_NAME = "cse gate "
 """Prefix of a loop's name in the selection log, where other entries have the name of a sweep."""
+SET = "set:"
+"""Prefix of a held-out set's content hash beside the columns of a log entry; all imported scores are one set."""
+NO_DATA: Mapping[str, str] = MappingProxyType({})
 DEFAULT_LOOP = "main"
 NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
@@ -52,6 +57,8 @@ class LoopQuestion:
     """Signatures of runs of the same configuration about which other questions were asked before."""
     uncounted: str = ""
     """Why the ledger does not count this gate question; "" where it does."""
+    in_other_loops: int = 0
+    """Number of earlier questions to the same held-out set, or about the same models, in other loops."""
 
     def lines(self) -> list[str]:
         """Returns lines for people on a gate question's place in its loop; none for the first question of
@@ -61,8 +68,10 @@ class LoopQuestion:
         if self.again:
             lines.append(f"seen: this is question {self.number}{total} of loop {self.loop} again, at its level of then")
         elif self.number > 1 or self.candidates:
+            others = f", {self.in_other_loops} of them in other loops" if self.in_other_loops else ""
+            of = f" of loop {self.loop}" if self.candidates else ""
             lines.append(
-                f"question {self.number}{total} of loop {self.loop} on this held-out set: its level is {self.level:.3g}"
+                f"question {self.number}{total}{of} on this held-out set{others}: its level is {self.level:.3g}"
             )
         if self.earlier:
             runs = ", ".join(name[:NAME_DIGITS] for name in self.earlier)
@@ -106,8 +115,14 @@ def refuse_chosen_seeds(candidate: Model, reference: Model, ledger: Ledger | Non
 
 @dataclass(frozen=True)
 class _Entry:
-    """One log entry: a question at a number of seeds. Its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS`."""
+    """One log entry: a question at a number of seeds. Its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS PAIR`."""
 
+    loop: str
+    columns: tuple[str, ...]
+    """Columns that were asked about."""
+    sets: frozenset[str]
+    """Columns, and content hashes of their held-out sets after SET; what shares one of them shares the level."""
+    candidates: int | None
     question: str
     """Hash of a gate question: its columns, looks and configurations, and the runs at its first entry."""
     configuration: str
@@ -115,45 +130,69 @@ class _Entry:
     seeds: int
     runs: str
     """Hash of the first `seeds` runs of both sides."""
+    pair: str
+    """Hash of both configurations; empty in entries of versions that wrote none."""
+    signature: str
+    """Signature of a run of either side."""
 
     @property
     def rule(self) -> str:
-        return f"gate {self.question} {self.configuration} {self.seeds} {self.runs}"
+        return f"gate {self.question} {self.configuration} {self.seeds} {self.runs} {self.pair}"
 
     @classmethod
     def read(cls, look: Look) -> "_Entry":
-        _, question, configuration, seeds, runs = look.rule.split()
-        return cls(question, configuration, int(seeds), runs)
+        _, question, configuration, seeds, runs, *pair = look.rule.split()
+        columns = tuple(name for name in look.suites if not name.startswith(SET))
+        return cls(
+            look.space.removeprefix(LOG_NAME), columns, frozenset(look.suites), look.candidates or None, question,
+            configuration, int(seeds), runs, "".join(pair), look.signature,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Question:
     """A gate question: the runs to compare, the columns and the planned looks."""
 
-    key: Sequence[object]
-    configuration: str
+    configurations: Sequence[str]
+    """Hashes of the configurations of the candidate and of the reference."""
+    columns: Sequence[str]
+    interim_analyses: Sequence[int]
+    """Planned looks; with them more seeds continue the same question."""
     pairs: Sequence[Sequence[str]]
     """Signatures of the two compared runs, for each seed."""
-    grows: bool
-    """True if looks were planned, so that more seeds continue the same question."""
 
-    def entry(self, question: str | None) -> _Entry:
-        """Returns the log entry of this question; `question`: hash of its earlier entries, None where it has none."""
-        name = question or digest([self.key, self.pairs])
-        return _Entry(name, self.configuration, len(self.pairs), digest(self.pairs))
+    @property
+    def pair(self) -> str:
+        return digest(sorted(self.configurations))
+
+    def name(self, columns: Sequence[str], seeds: int | None = None) -> str:
+        """Returns the hash of the question on these columns with the first `seeds` pairs of runs, all for None."""
+        key = [sorted(self.configurations), sorted(columns), list(self.interim_analyses)]
+        return digest([key, self.pairs[:seeds]])
+
+    def entry(self, loop: Loop, sets: Iterable[str], candidates: int | None, question: str | None, run: str) -> _Entry:
+        """Returns the log entry of this question; `question`: hash of its earlier entries, None where it has none;
+        `run`: signature of a run of either side."""
+        columns = tuple(self.columns)
+        return _Entry(
+            loop.name, columns, frozenset({*columns, *sets}), candidates, question or self.name(columns),
+            self.configurations[0], len(self.pairs), digest(self.pairs), self.pair, run,
+        )  # fmt: skip
 
     def continues(self, entries: Sequence[_Entry]) -> bool:
-        """Returns True if logged entries belong to this gate question: all of their runs are the first of its runs.
+        """Returns True if logged entries belong to this question: all of their runs are the first of its runs, and
+        their columns hold its own.
 
         Without planned looks a question may have gained seeds only if it had one seed, with which no verdict is
         possible.
         """
-        if digest([self.key, self.pairs[: entries[0].seeds]]) != entries[0].question:
+        first = entries[0]
+        if not {*self.columns} <= {*first.columns} or self.name(first.columns, first.seeds) != first.question:
             return False
         matches = all(entry.seeds <= len(self.pairs) and digest(self.pairs[: entry.seeds]) == entry.runs
-                   for entry in entries)  # fmt: skip
+                      for entry in entries)  # fmt: skip
         last = entries[-1].seeds
-        return matches and (self.grows or last < SEEDS_FOR_A_WORD or last == len(self.pairs))
+        return matches and (bool(self.interim_analyses) or last < SEEDS_FOR_A_WORD or last == len(self.pairs))
 
 
 def ask(
@@ -163,42 +202,99 @@ def ask(
     differences: Mapping[str, float],
     interim_analyses: Sequence[int] | None = None,
     family: float = FAMILY,
+    data: Mapping[str, str] = NO_DATA,
 ) -> LoopQuestion:
-    """Logs a gate question and returns it with its level; a question that was asked before costs nothing.
+    """Logs a question of `cse gate` or `cse compare` and returns it with its level; one that was asked before costs
+    nothing.
 
-    `differences`: column -> candidate minus reference. `interim_analyses`: numbers of seeds planned before the first;
-    all of them are one question. Raises ConfigError where another number of candidates was announced, and where all
-    have been asked. Where neither side has a run that the log could name, the level is that of a first question.
+    `differences`: column -> candidate minus reference. `data`: column -> content hash of its held-out set.
+    `interim_analyses`: numbers of seeds planned before the first; all of them are one question. Every earlier question
+    counts that was about the same held-out set or the same two configurations, in whatever loop and column. Raises
+    ConfigError where another number of candidates was announced, and where all have been asked. Where neither side has
+    a run that the log could name, the level is that of a first question.
     """
     logged_run = next((run.signature for model in sides for run in model.runs), None)
     if ledger is None or logged_run is None:
         level = spend(1, loop.candidates, family)
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
-    space, columns = f"{LOG_NAME}{loop.name}", sorted(differences)
-    earlier_looks = ledger.looks(space)
-    question = _question_of(sides, columns, interim_analyses, ledger)
-    candidates, entries = _read_candidates(loop, earlier_looks), _entries(earlier_looks, columns)
-    earlier = next((name for name, logged in entries.items() if question.continues(logged)), None)
-    if candidates is not None and earlier is None and len(entries) >= candidates:
+    question = _question_of(sides, sorted(differences), interim_analyses, ledger)
+    imported = any(IMPORTED in run.identity for model in sides for run in model.runs)
+    sets = {SET + (IMPORTED if imported else data[column]) for column in differences if imported or data.get(column)}
+    entry = question.entry(loop, sets, None, None, logged_run)
+    logged = _read_log(ledger, entry)
+    candidates = _read_candidates(loop, logged.values())
+    earlier = next((name for name, entries in logged.items() if question.continues(entries)), None)
+    of_loop = [name for name, entries in logged.items() if entries[0].loop == loop.name]
+    if candidates is not None and earlier is None and len(of_loop) >= candidates:
         line = f"no level is left: loop={loop.name} announced {candidates} candidates, and all were asked"
-        raise ConfigError([f"{line}; judge by another held-out set (--column), or begin another --loop"])
-    entry, uncounted = question.entry(earlier), ""
-    again = earlier is not None and entry in entries[earlier]
+        raise ConfigError(
+            [f"{line}; cse confirm judges one by fresh seeds, and a fresh held-out set has its own level"]
+        )
+    entry, uncounted = question.entry(loop, sets, candidates, earlier, logged_run), ""
+    again = earlier is not None and any(
+        (entry.seeds, entry.runs) == (each.seeds, each.runs) for each in logged[earlier]
+    )
     if not again:
         try:
-            ledger.add_look(Look(space, entry.rule, candidates or 0, logged_run, tuple(columns), dict(differences)))
+            look = Look(
+                f"{LOG_NAME}{loop.name}", entry.rule, candidates or 0, entry.signature, tuple(sorted(entry.sets)),
+                dict(differences),
+            )  # fmt: skip
+            ledger.add_look(look)
             # Read back, with what other processes have logged since: the order in the log gives the number.
-            entries = _entries(ledger.looks(space), columns)
+            logged = _read_log(ledger, entry)
         except LedgerError as error:
             uncounted = str(error).partition(";")[0]
-    questions = list(entries)
-    number = (questions.index(entry.question) if entry.question in questions else len(questions)) + 1
-    others = {look.signature: None for look in earlier_looks
-              if sides[0].runs and (logged_entry := _Entry.read(look)).configuration == question.configuration
-              and logged_entry.question != entry.question}  # fmt: skip
+            logged = {**logged, entry.question: [*logged.get(entry.question, ()), entry]}
+    first = logged[entry.question][0]
+    number, level = _spend_in_order(logged, entry.question, family)
+    others = {each.signature: None for entries in logged.values() for each in entries
+              if sides[0].runs and each.configuration == entry.configuration
+              and each.question != entry.question}  # fmt: skip
+    # A question about some of the columns of an earlier one has their part of its level.
+    share = len(question.columns) / len(first.columns)
     return LoopQuestion(
-        loop.name, number, candidates, spend(number, candidates, family), again, tuple(others), uncounted
+        first.loop,
+        number,
+        first.candidates,
+        level * share,
+        again,
+        tuple(others),
+        uncounted,
+        _count_other(logged, first),
     )
+
+
+def _read_log(ledger: Ledger, asked: _Entry) -> dict[str, list[_Entry]]:
+    """Returns question -> its entries, oldest first, of all loops, for those that share a held-out set or both
+    configurations with `asked`."""
+    by_question: dict[str, list[_Entry]] = {}
+    for entry in map(_Entry.read, ledger.looks(LOG_NAME, is_prefix=True)):
+        if entry.sets & asked.sets or (entry.pair and entry.pair == asked.pair):
+            by_question.setdefault(entry.question, []).append(entry)
+    return by_question
+
+
+def _spend_in_order(logged: Mapping[str, Sequence[_Entry]], question: str, family: float) -> tuple[int, float]:
+    """Returns a question's number within its loop and its level; an announced loop takes as many places at once as it
+    has candidates."""
+    places, place, numbers = dict[str, int](), 0, Counter[str]()
+    for name, (first, *_) in logged.items():
+        numbers[first.loop] += 1
+        if first.candidates is None or first.loop not in places:
+            places[name if first.candidates is None else first.loop] = place
+            place += first.candidates or 1
+        if name == question:
+            start = places[name if first.candidates is None else first.loop]
+            number = numbers[first.loop] if first.candidates else start + 1
+            return number, spend(start + 1, first.candidates, family)
+    raise KeyError(question)
+
+
+def _count_other(logged: Mapping[str, Sequence[_Entry]], asked: _Entry) -> int:
+    """Returns the number of questions in other loops, before the one that `asked` begins."""
+    before = itertools.takewhile(lambda entries: entries[0] is not asked, logged.values())
+    return sum(entries[0].loop != asked.loop for entries in before)
 
 
 def _question_of(
@@ -214,25 +310,16 @@ def _question_of(
     configurations = [
         hash_configuration(model.runs[0], ledger) if model.runs else model.names[0][:16] for model in sides
     ]
-    key = [sorted(configurations), list(columns), list(interim_analyses or ())]
-    return _Question(key, configurations[0], pairs, bool(interim_analyses))
+    return _Question(configurations, list(columns), list(interim_analyses or ()), pairs)
 
 
-def _entries(looks: Sequence[Look], columns: Sequence[str]) -> dict[str, list[_Entry]]:
-    """Returns gate question -> its entries, oldest first, for log entries on any of the columns."""
-    by_question: dict[str, list[_Entry]] = {}
-    for entry in (_Entry.read(look) for look in looks if {*columns} & {*look.suites}):
-        by_question.setdefault(entry.question, []).append(entry)
-    return by_question
-
-
-def _read_candidates(loop: Loop, earlier_looks: Sequence[Look]) -> int | None:
+def _read_candidates(loop: Loop, logged: Iterable[Sequence[_Entry]]) -> int | None:
     """Returns the loop's number of candidates; ConfigError if another was announced at its first question."""
-    if not earlier_looks:
+    first = next((entries[0] for entries in logged if entries[0].loop == loop.name), None)
+    if first is None:
         return loop.candidates
-    announced = earlier_looks[0].candidates or None
-    if loop.candidates not in (None, announced):
-        announcement = f"{announced} candidates" if announced else "no number of candidates"
+    if loop.candidates not in (None, first.candidates):
+        announcement = f"{first.candidates} candidates" if first.candidates else "no number of candidates"
         line = f"announced too late: candidates={loop.candidates}, loop={loop.name} began with {announcement}"
-        raise ConfigError([f"{line}; leave --candidates out, or begin another --loop"])
-    return announced
+        raise ConfigError([f"{line}; leave --candidates out"])
+    return first.candidates

@@ -36,7 +36,7 @@ def test_cells_are_compared_in_every_common_column(capsys: Capture, two: Names) 
     assert dev["A"]["values"] == [62.0, 64.0, 66.0] and dev["B"]["seeds"] == [0, 1, 2]
     assert graded["column"] == SET and graded["word"] == "undecided", "seeds that do not differ tell nothing"
     (alone,) = facts(capsys, "compare", A, B, "--column", "sts_dev")["columns"]
-    assert alone["word"] == "better"
+    assert (alone["word"], alone["interval"]) == ("undecided", dev["interval"]), "a column chosen later has its share"
     assert "settings: method.dup_rate A 0.24, B 0.08" in said["notes"]
 
 
@@ -181,8 +181,8 @@ def test_without_a_common_column_nothing_is_compared(capsys: Capture, ledger: Le
 
 @pytest.mark.parametrize("form", ["md", "tex", "csv", "html"])
 def test_every_table_format(capsys: Capture, two: Names, form: str) -> None:
-    text = printed(capsys, "compare", A, B, "--format", form)
     assert "better" in printed(capsys, "compare", A, B, "--column", "sts_dev", "--format", form)
+    text = printed(capsys, "compare", A, B, "--format", form)
     assert "64.00" in text or "64.0" in text
     if form == "csv":
         row = next(csv.DictReader(io.StringIO(text)))
@@ -205,11 +205,11 @@ def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger:
     tie = facts(capsys, "gate", C, "--against", B)
     assert (tie["verdict"], tie["more_seeds"], tie["exit_code"]) == ("tie", 0, 0)
     book(ledger, 0.2, [60.0, 62.0, 64.0])
-    argv = ("gate", "E7:dup_rate=0.2", "--against", B, "--loop", "another")
+    argv = ("gate", "E7:dup_rate=0.2", "--against", B)
     more = facts(capsys, *argv, code=4)
-    assert (more["verdict"], more["more_seeds"]) == ("more-seeds", 7)
-    text = printed(capsys, "gate", "E7:dup_rate=0.2", "--against", B, "--loop", "text", code=4)
-    assert text.startswith("more-seeds 7: sts_dev +1.00 (") and text.count("\n") == 1
+    assert (more["verdict"], more["asked"]["number"]) == ("more-seeds", 3)
+    text = printed(capsys, *argv, code=4)
+    assert text.startswith(f"more-seeds {more['more_seeds']}: sts_dev +1.00 (") and text.count("\n") == 2
 
 
 def test_a_gate_on_one_seed_asks_for_more(capsys: Capture, ledger: Ledger) -> None:

@@ -25,7 +25,8 @@ def level(capsys: Capture, *argv: str, code: int) -> tuple[int, float]:
 
 def test_the_levels_of_a_loop() -> None:
     """Announced they are equal; unannounced all but the first sum to half of the level."""
-    assert spend(7, 40) == 0.05 / 40 and spend(1, 1) == 0.05
+    assert spend(1, 40) == 0.05 / 40 and spend(1, 1) == 0.05
+    assert spend(3, 5) == pytest.approx(sum(spend(k) for k in range(3, 8)) / 5), "five places, from the third on"
     assert [spend(k) for k in (1, 2, 3)] == pytest.approx([0.05, 0.05 / 6, 0.05 / 12])
     assert sum(spend(k) for k in range(2, 100_000)) == pytest.approx(0.025, abs=1e-6)
 
@@ -42,18 +43,48 @@ def test_each_candidate_costs_its_level_and_the_same_question_nothing(
     text = printed(capsys, "gate", D, "--against", B, code=4).splitlines()
     assert text[0].startswith("more-seeds ") and "the 99.17% interval holds 0" in text[0]
     assert text[1] == "seen: this is question 2 of loop main again, at its level of then"
-    assert level(capsys, A, "--against", B, "--loop", "new", code=0) == (1, 0.05)
+    assert level(capsys, A, "--against", B, "--loop", "new", code=0) == (1, 0.05), "in whatever loop"
+
+
+def test_a_question_counts_in_every_loop_column_and_command(capsys: Capture, two: Names, ledger: Ledger) -> None:
+    """Asked by compare in two columns, the gate has its column's half of the level; then comes another candidate in
+    another loop, and one in compare."""
+    book(ledger, 0.2, [60.0, 62.0, 64.0])
+    first = facts(capsys, "compare", A, B)
+    assert (first["asked"]["number"], first["level"], len(first["columns"])) == (1, 0.05, 2)
+    half = facts(capsys, "gate", A, "--against", B, code=4)["asked"]
+    assert (half["number"], half["level"], half["again"]) == (1, 0.025, True)
+    other = facts(capsys, "gate", D, "--against", B, "--loop", "other", code=4)["asked"]
+    assert (other["number"], other["level"], other["in_other_loops"]) == (2, pytest.approx(0.05 / 6), 1)
+    compared = facts(capsys, "compare", D, A, "--column", "sts_dev")["asked"]
+    assert (compared["number"], compared["level"]) == (3, pytest.approx(0.05 / 12))
+    text = printed(capsys, "compare", D, A, "--column", "sts_dev")
+    assert "seen: this is question 3 of loop compare again" in text
+
+
+def test_an_announced_loop_after_other_questions_shares_what_is_left(
+    capsys: Capture, two: Names, ledger: Ledger
+) -> None:
+    """After one question two candidates have the second and third place: (0.05 / 6 + 0.05 / 12) / 2 each; what comes
+    after them has the fourth."""
+    for rate in (0.2, 0.28):
+        book(ledger, rate, [60.0, 62.0, 64.0])
+    assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
+    share = (0.05 / 6 + 0.05 / 12) / 2
+    assert level(capsys, D, "--against", B, "--loop", "n", "--candidates", "2", code=4) == (1, pytest.approx(share))
+    assert level(capsys, D, "--against", A, code=4) == (4, pytest.approx(0.05 / 20))
+    assert level(capsys, E, "--against", B, "--loop", "n", code=4) == (2, pytest.approx(share))
 
 
 def test_more_seeds_are_another_question_unless_looks_were_named(capsys: Capture, two: Names, ledger: Ledger) -> None:
     looked = ("--loop", "looked", "--looks", "3,5")
     assert level(capsys, A, "--against", B, *looked, code=4) == (1, 0.05)
-    assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
+    assert level(capsys, A, "--against", B, code=4) == (2, pytest.approx(0.05 / 6))
     book(ledger, 0.24, [63.0, 65.0], first=3)
     book(ledger, 0.08, [61.0, 61.0], first=3)
     assert level(capsys, A, "--against", B, *looked, code=0) == (1, 0.05)
     grown = facts(capsys, "gate", A, "--against", B, code=0)["asked"]
-    assert (grown["number"], grown["earlier"]) == (2, [two[0][0]])
+    assert (grown["number"], grown["earlier"]) == (3, [two[0][0]])
 
 
 def test_the_second_seed_gives_the_first_word_and_is_no_other_question(capsys: Capture, ledger: Ledger) -> None:
@@ -73,7 +104,7 @@ def test_announced_candidates_share_the_level_and_no_more_are_asked(
     assert level(capsys, A, "--against", B, "--candidates", "2", code=4) == (1, 0.025)
     assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "the loop knows"
     line = refused(capsys, "gate", E, "--against", B)
-    assert line.startswith("cse: no level is left: loop=main announced 2 candidates, and all were asked; judge by an")
+    assert line.startswith("cse: no level is left: loop=main announced 2 candidates, and all were asked; cse confirm")
     assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "what was asked is answered again"
     late = refused(capsys, "gate", E, "--against", B, "--candidates", "9")
     assert late.startswith("cse: announced too late: candidates=9, loop=main began with 2 candidates; leave --cand")
@@ -94,7 +125,9 @@ def test_n_more_says_what_more_seeds_cost(capsys: Capture, two: Names, ledger: L
     assert text[0].startswith("more-seeds 7: ") and text[1] == said
     made = facts(capsys, "gate", D, "--against", B, code=4)
     assert (made["more_seeds"], made["more_runs"], made["more_seconds"]) == (7, 14, 14.0)
-    assert printed(capsys, "gate", A, "--against", B, "--loop", "b", "--n-more").endswith("no more seeds are needed\n")
+    book(ledger, 0.28, [70.0, 71.5, 72.0])
+    lines = printed(capsys, "gate", E, "--against", B, "--loop", "b", "--n-more").splitlines()
+    assert lines[1] == "no more seeds are needed"
 
 
 def test_seeds_that_the_reference_has_cost_nothing(capsys: Capture, two: Names, ledger: Ledger) -> None:
