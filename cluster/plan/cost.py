@@ -11,8 +11,10 @@ from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cse_train.config import RunConfig
 
-REFERENCE_ENCODER = "wiki-l4-h128"
-"""Name of the encoder of the runs behind EXAMPLES_PER_SECOND and CHECKPOINT_BYTES: 4 layers of width 128."""
+REFERENCE_ENCODER = "words-l4-h128"
+"""Name of the shipped encoder of the shape of the runs behind EXAMPLES_PER_SECOND: 4 layers of width 128."""
+REFERENCE_PARAMETERS = 1.9
+"""Millions of parameters of the encoder behind those figures and CHECKPOINT_BYTES, whose vocabulary was smaller."""
 EXAMPLES_PER_SECOND = {
     **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
     **{"flow": 125, "whitening": 120},
@@ -22,8 +24,8 @@ EXAMPLES_PER_SECOND = {
 """Method -> training examples per second of one run with the reference encoder, dev evaluations included.
 
 One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B: means over the runs of docs/results/methods.md and
-learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at wiki_small, whose examples are
-three sentences. The last two lines have no such runs yet: SimCSE's figure times the ratio of CPU seconds, some steps of
+learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each, whose examples are three
+sentences. The last two lines have no such runs yet: SimCSE's figure times the ratio of CPU seconds, some steps of
 each in turn.
 """
 UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
@@ -49,9 +51,6 @@ CHECKPOINT_BYTES = {
 }
 """Method -> bytes that a reference run leaves on disk; the last nine by counts of parameters and moments."""
 ENCODER_SHAPES = {
-    "wiki-l1-h64": (1, 64, 0.3),
-    "wiki-l2-h128": (2, 128, 0.8),
-    REFERENCE_ENCODER: (4, 128, 1.9),
     "words-l1-h64": (1, 64, 1.8),
     "words-l2-h128": (2, 128, 3.9),
     "words-l4-h128": (4, 128, 4.3),
@@ -137,8 +136,8 @@ class Rates:
         A method with a training loop of its own (`SHARED` is set) counts for its time alone.
         """
         seconds, size = self.seconds(run), CHECKPOINT_BYTES.get(run.method, max(CHECKPOINT_BYTES.values()))
-        parameters = ENCODER_SHAPES.get(run.train.encoder, ENCODER_SHAPES[REFERENCE_ENCODER])[2]
-        scaled = round(size * parameters / ENCODER_SHAPES[REFERENCE_ENCODER][2])
+        *_, parameters = ENCODER_SHAPES.get(run.train.encoder, (4, 128, REFERENCE_PARAMETERS))
+        scaled = round(size * parameters / REFERENCE_PARAMETERS)
         cores = self.workers * (seconds or 0.0)
         if run.options.SHARED is not None:
             return Cost(0, cores, 0, int(seconds is None))
@@ -157,8 +156,9 @@ class Rates:
         measured = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
         cores = os.cpu_count() or 1
         return (
-            f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} (wiki-l4-h128); "
-            f"other encoders by {COST_RULE}, methods without such runs by the median; without the scoring of suites"
+            f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} "
+            f"(4 layers of width 128); other encoders by {COST_RULE}, methods without such runs by the median; "
+            "without the scoring of suites"
         )
 
 

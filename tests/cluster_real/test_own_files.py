@@ -21,7 +21,7 @@ method: tension
 seeds: 1
 corpus: mails.txt
 dev: {file: dev.tsv, name: my_dev}
-set: {train.encoder: wiki-l1-h64, train.examples: 64, train.batch_size: 8, train.evaluations: 2}
+set: {train.encoder: words-l1-h64, train.examples: 64, train.batch_size: 8, train.evaluations: 2}
 space:
   method.negatives: {choice: [1, 3, 7]}
   train.learning_rate: {loguniform: [1.0e-5, 1.0e-3]}

@@ -24,7 +24,7 @@ id: searched
 method: simcse
 seeds: 1
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 128

@@ -10,7 +10,7 @@ from tests.cluster_real.head import Head
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=wiki-l1-h64", "train.examples=128")
+TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=words-l1-h64", "train.examples=128")
 SWEEP = ("demo", *(word for pair in TINY for word in ("--set", pair)), "--seeds", "2", "--max-concurrent", "1")
 
 

@@ -43,7 +43,7 @@ def launch(slurm: Slurm, keys: str, *words: str, more: str = "", cpus: int = 2) 
     return slurm.run("cse", "launch", "slurm", "tiny.yaml", "--workers", "1", *words)
 
 
-TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=wiki-l1-h64", "train.examples=128")
+TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=words-l1-h64", "train.examples=128")
 
 
 def log_of(slurm: Slurm) -> str:

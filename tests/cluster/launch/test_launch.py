@@ -294,7 +294,7 @@ def own_files(somewhere: Path) -> Iterator[None]:
     start = method_text("margin_loss")
     Path("methods", "margin_loss.py").write_text(f"{start}\nfrom lab_of_mine.margin import MARGIN\n", encoding="utf8")
     Path("mine.yaml").write_text(OWN_SPACE.format(method="margin_loss"), encoding="utf8")
-    Path("tiny.yaml").write_text("version: 1\ntrain: {encoder: wiki-l1-h64}\n", encoding="utf8")
+    Path("tiny.yaml").write_text("version: 1\ntrain: {encoder: words-l1-h64}\n", encoding="utf8")
     yield
     registry.forget()
 

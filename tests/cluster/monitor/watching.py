@@ -18,7 +18,7 @@ title: A sweep that the page watches
 method: simcse
 seeds: 2
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 6000

@@ -12,11 +12,11 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.encoder.folders import list_encoders
 
 
-def run(method: str = "simcse", encoder: str = "wiki-l4-h128", examples: int = 2510) -> RunConfig:
+def run(method: str = "simcse", encoder: str = "words-l4-h128", examples: int = 2510) -> RunConfig:
     return parse_run({"method": method, "train.encoder": encoder, "train.examples": examples})
 
 
-def row(examples: int, seconds: float | None, state: str = "done", encoder: str = "wiki-l4-h128") -> Any:
+def row(examples: int, seconds: float | None, state: str = "done", encoder: str = "words-l4-h128") -> Any:
     config = {"train.encoder": encoder}
     return SimpleNamespace(state=state, config=config, method="simcse", examples=examples, seconds=seconds)
 
@@ -24,7 +24,7 @@ def row(examples: int, seconds: float | None, state: str = "done", encoder: str 
 def test_the_ledgers_own_runs_come_before_the_shipped_figures() -> None:
     assert Rates().seconds(run()) == 2510 / EXAMPLES_PER_SECOND["simcse"]
     known = rates([row(1000, 2.0), row(3000, 6.0), row(9, 1.0, "failed"), row(9, None)])
-    assert known.runs == 2 and known.measured == {("simcse", "wiki-l4-h128"): 500.0}
+    assert known.runs == 2 and known.measured == {("simcse", "words-l4-h128"): 500.0}
     assert known.seconds(run()) == 2510 / 500
     assert "2 finished runs of this ledger" in known.source()
 
@@ -32,7 +32,7 @@ def test_the_ledgers_own_runs_come_before_the_shipped_figures() -> None:
 def test_other_encoders_by_layers_and_squared_width() -> None:
     base = Rates().seconds(run(encoder="bert-base-uncased"))
     assert base == pytest.approx(10.0 * (12 * 768**2) / (4 * 128**2))
-    assert Rates().seconds(run(encoder="wiki-l1-h64")) == 10.0
+    assert Rates().seconds(run(encoder="words-l1-h64")) == 10.0
     faster = rates([row(1000, 2.0)])
     assert faster.seconds(run(encoder="bert-base-uncased")) == pytest.approx(base * 251 / 500)
 
@@ -65,11 +65,12 @@ def test_a_method_without_figures_costs_as_the_median_until_the_ledger_has_its_o
     figures = sorted(EXAMPLES_PER_SECOND.values())
     assert Rates().seconds(mine) == 2510 / figures[len(figures) // 2]
     assert Rates().cost(mine).unknown == 0 and "methods without such runs by the median" in Rates().source()
-    assert Rates({("mine", "wiki-l4-h128"): 100.0}).seconds(mine) == 25.1
+    assert Rates({("mine", "words-l4-h128"): 100.0}).seconds(mine) == 25.1
 
 
 def test_disk_grows_with_the_parameters() -> None:
-    assert Rates().cost(run()).disk_bytes == CHECKPOINT_BYTES["simcse"]
+    assert Rates().cost(run(encoder="some/model")).disk_bytes == CHECKPOINT_BYTES["simcse"]
+    assert Rates().cost(run()).disk_bytes == round(CHECKPOINT_BYTES["simcse"] * 4.3 / 1.9)
     assert Rates().cost(run(encoder="bert-base-uncased")).disk_bytes == round(CHECKPOINT_BYTES["simcse"] * 110 / 1.9)
     assert Cost(1, 2.0, 3).times(4) + Cost(1, 0.0, 0, 1) == Cost(5, 8.0, 12, 1)
 

@@ -204,7 +204,7 @@ def test_a_sweep_without_a_token_is_refused_before_ray_starts(
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     space = "version: 1\nid: T\nmethod: simcse\nseeds: 1\nspace: {train.dropout: {grid: [0.1]}}\n"
     Path("mine.yaml").write_text(space, encoding="utf8")
-    pairs = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=wiki-l1-h64")
+    pairs = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=words-l1-h64")
     settings = [part for pair in pairs for part in ("--set", pair)]
     assert main(["run", "mine.yaml", "--train-file", "text.txt", *settings]) == 2
     assert "cse: no token: RAY_AUTH_MODE=disabled" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from cse_train.data_paths import DataPaths
 def planned(seed: int, examples: int) -> PlannedRun:
     settings = {
         "method": "simcse",
-        "train.encoder": "wiki-l1-h64",
+        "train.encoder": "words-l1-h64",
         "train.corpus": "generated",
         "train.dev": "generated_dev:40",
         "train.examples": examples,

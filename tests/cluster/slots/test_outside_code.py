@@ -21,7 +21,7 @@ from tests.cluster.slots.leaver import THINGS
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 LEAVER = Path(__file__).with_name("leaver.py")
 SETTINGS = {
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "train.corpus": "generated",
     "train.dev": "generated_dev:12",
     "train.examples": 32,

@@ -25,7 +25,7 @@ def trained(request, ray_cluster, tmp_path: Path):
     """A group, of one rank or two, whose run has made so many points, and the examples of the newest."""
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"a line of the river number {n} in winter" for n in range(64)), encoding="utf8")
-    settings = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.corpus": "file", "train.batch_size": 8}
+    settings = {"method": "simcse", "train.encoder": "words-l1-h64", "train.corpus": "file", "train.batch_size": 8}
     settings |= {"train.dev": "generated_dev:20", "train.examples": 16_000, "train.evaluations": 1000}
     given = job(
         run=parse_run(settings),

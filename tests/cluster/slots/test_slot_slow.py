@@ -158,7 +158,7 @@ def strip(curve):
 
 def real_run(number: int, method: str, seed: int, batch: int) -> PlannedRun:
     settings = {
-        "train.encoder": "wiki-l2-h128",
+        "train.encoder": "words-l2-h128",
         "train.corpus": "file",
         "train.dev": "generated_dev:16",
         "train.examples": 4 * batch,

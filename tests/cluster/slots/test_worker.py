@@ -100,14 +100,13 @@ def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(on
 def test_a_run_is_not_trained_on_an_input_that_is_not_what_was_planned(one_job, tmp_path):
     """An encoder of the same name, replaced meanwhile, would stand in the ledger under the hash of the other."""
     place = tmp_path / "enc"
-    shutil.copytree(find_weights() / "wiki-l1-h64", place)
-    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", place)
+    shutil.copytree(find_weights() / "words-l1-h64", place)
     settings = run_of().flat() | {"train.encoder": str(place), "train.corpus": "generated"}
     settings |= {"train.dev": "generated_dev:20"}
     planned = identity(parse_run(settings), DataPaths())
     *_, event = one_job(inputs=planned, settings=settings)
     assert isinstance(event, DoneEvent)
-    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", place)
+    shutil.copy(find_weights() / "words-l2-h128" / "model.safetensors", place)
     *_, event = one_job(inputs=planned, settings=settings)
     assert (event.cause, event.inputs) == ("run", {"train.encoder": str(place)})
     held = f"changed input: train.encoder={place} held encoder {planned['encoder'][:8]} when the run was planned, and"

@@ -238,7 +238,7 @@ def test_a_run_that_fails_for_an_input_keeps_those_that_need_it_from_being_start
     before = Driver(tmp_path, [3], "before")
     before.train(before.start())
     driver = Driver(tmp_path, [1, 2, 3], "me")
-    reason = "missing input: missing folder: train.encoder=/gone/enc; valid: wiki-l1-h64"
+    reason = "missing input: missing folder: train.encoder=/gone/enc; valid: words-l1-h64"
     lacks = {"train.encoder": driver.start().planned.run.train.encoder}
     claimed = driver.recorder.open["signature1"]
     driver.dispatcher.ended(claimed, slot_result(state="failed", reason=reason, lacking=lacks))

@@ -23,7 +23,7 @@ from tests.cluster.sweep.list_driver import Driver
 
 SETTINGS = {
     "method": "simcse",
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "train.corpus": "generated",
     "train.dev": "generated_dev:20",
     "train.examples": 32,
