@@ -25,8 +25,8 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
         "method.short_documents": "adapt",
         "method.mlm_probability": 0.5,
     },
-    "d2cse": {"method.generator": "wiki-l1-h64"},
-    "diffcse": {"method.generator": "wiki-l1-h64", "method.generator_dropout": False},
+    "d2cse": {"method.generator": "words-l1-h64"},
+    "diffcse": {"method.generator": "words-l1-h64", "method.generator_dropout": False},
     "flow": {"method.width": 8, "method.depth": 2},
     "whitening": {"method.dimensions": 4},
     "sgopt": {"method.projection_width": 48},
@@ -49,7 +49,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import cse_train
 
     folder = tmp_path_factory.mktemp("tiny-encoder")
-    tokenizer = AutoTokenizer.from_pretrained(Path(cse_train.__file__).parent / "weights" / "tokenizer")
+    tokenizer = AutoTokenizer.from_pretrained(Path(cse_train.__file__).parent / "weights" / "words-l1-h64")
     torch.manual_seed(7)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -180,7 +180,7 @@ def random_encoder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path)
         RobertaConfig,
     )
 
-    shared = {"vocab_size": 8192, "num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
+    shared = {"vocab_size": 26_298, "num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
     sizes = {**shared, "intermediate_size": 48}
     configs = {
         "bert": lambda: BertConfig(max_position_embeddings=64, pad_token_id=0, **sizes),
@@ -219,7 +219,7 @@ def checkpoint(tmp_path: Path, random_encoder: Callable[[str], Path]) -> Callabl
     def make(
         method: str = "simcse", encoder: str = "bert", dev: str = "generated_dev:20", **options: object
     ) -> tuple[Path, Any]:
-        known = encoder if encoder.startswith("wiki-") else str(random_encoder(encoder))
+        known = encoder if encoder.startswith("words-") else str(random_encoder(encoder))
         train = TrainConfig(encoder=known, dev=dev, dev_max_length=64)
         run = RunConfig(method=method, train=train, options=methods.config_class(method)(**options))
         model = load_method(method).build(run.options, load_backbone(known), training=False).eval()

@@ -192,7 +192,7 @@ def test_a_step_of_four_layers_launches_few_kernels(
 ) -> None:
     lines = (tmp_path / "lines.txt", tiny_paths("simcse").train_file)
     lines[0].write_text(2 * lines[1].read_text(encoding="utf8"), encoding="utf8")
-    run = parse_run(tiny_settings("simcse", train_encoder="wiki-l4-h128", train_batch_size=64, train_examples=640))
+    run = parse_run(tiny_settings("simcse", train_encoder="words-l4-h128", train_batch_size=64, train_examples=640))
     session = Session.open(run, replace(tiny_paths("simcse"), train_file=lines[0]), tmp_path)
     session.model.train()
     session.update()

@@ -142,7 +142,7 @@ def one_line(name: str) -> str:
 def test_what_cannot_be_had_is_said_in_one_line(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     assert one_line("/nowhere/at/all").startswith("missing folder: train.encoder=/nowhere/at/all")
-    assert "did you mean wiki-l4-h128?" in one_line("wiki-l4-h182") or "wiki-l4-h128" not in list_encoders()
+    assert "did you mean words-l4-h128?" in one_line("words-l4-h182") or "words-l4-h128" not in list_encoders()
     assert "not in the hub's cache, and the hub cannot be reached" in one_line("some-body/some-model")
     (tmp_path / "empty").mkdir()
     assert "needs config.json and model.safetensors" in one_line(str(tmp_path / "empty"))
@@ -164,8 +164,7 @@ def test_shipped_encoders_load_here_and_in_transformers():
         peer, report = BertForMaskedLM.from_pretrained(find_weights() / name, output_loading_info=True)
         assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
         assert peer.dtype == torch.float32 and backbone.head is not None
-        words = 26_298 if name.startswith("words-") else 8192
-        assert backbone.config.vocab_size == len(backbone.tokenizer) == words
+        assert backbone.config.vocab_size == len(backbone.tokenizer) == 26_298
         # Told without transformers, whose reading of the file is what `load_backbone` trains with.
         assert backbone_identity(name)[1] == tokenizer_hash(backbone.tokenizer)
         assert backbone.config.max_position_embeddings == 512

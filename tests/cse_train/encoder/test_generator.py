@@ -17,7 +17,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from tests.cse_train.packs import lists_of
 
-SHIPPED = "wiki-l1-h64"
+SHIPPED = "words-l1-h64"
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def backbone(tiny_encoder: Path) -> Backbone:
 def distilbert(tmp_path: Path, backbone: Backbone, stirred) -> Path:
     """A tiny DistilBERT with the shipped vocabulary and eight ids that no tokenizer gives."""
     sizes = {"dim": 32, "n_heads": 4, "hidden_dim": 48, "n_layers": 1, "dropout": 0.2}
-    model = DistilBert(DistilBertConfig(vocab_size=8200, **sizes))
+    model = DistilBert(DistilBertConfig(vocab_size=26_306, **sizes))
     stirred(model)
     model.save_pretrained(tmp_path / "distilbert")
     backbone.tokenizer.save_pretrained(tmp_path / "distilbert")
@@ -56,7 +56,7 @@ def test_single_slots_are_predicted_like_all(backbone, distilbert, kind: str) ->
 def test_distilbert_goes_through_transformers_and_keeps_to_the_vocabulary(backbone, distilbert, sentences, pad) -> None:
     generator = Generator(str(distilbert), backbone).eval()
     assert isinstance(generator.network, PaddedMaskedLM)
-    logits = AutoModelForMaskedLM.from_pretrained(distilbert).eval()(**pad(sentences, 0)).logits[..., :8192]
+    logits = AutoModelForMaskedLM.from_pretrained(distilbert).eval()(**pad(sentences, 0)).logits[..., :26_298]
     expected = [row[: len(s)].argmax(-1).tolist() for row, s in zip(logits, sentences, strict=True)]
     packed = pack_lists(sentences)
     assert lists_of(packed, generator.predict(packed)) == expected
@@ -92,7 +92,7 @@ def test_T16_dropout_in_training_only_when_asked_for(backbone, distilbert, sente
 
 def test_T16_other_vocabulary_is_refused_in_one_line(backbone, tmp_path) -> None:
     BertForMaskedLM.from_pretrained(find_weights() / SHIPPED).save_pretrained(tmp_path)
-    tokenizer = load_tokenizer(find_weights() / "any")
+    tokenizer = load_tokenizer(find_weights() / SHIPPED)
     tokenizer.add_tokens(["newword"])
     tokenizer.save_pretrained(tmp_path)
     assert one_line(str(tmp_path), backbone).startswith("different vocabularies: ")
@@ -122,7 +122,7 @@ def test_larger_than_memory_is_said_before_loading(backbone, tmp_path, monkeypat
 
 def test_a_generator_without_head_or_folder_is_refused(backbone, tmp_path) -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
-    BertModel(BertConfig(vocab_size=8192, **sizes)).save_pretrained(tmp_path)
+    BertModel(BertConfig(vocab_size=26_298, **sizes)).save_pretrained(tmp_path)
     backbone.tokenizer.save_pretrained(tmp_path)
     assert one_line(str(tmp_path), backbone).startswith(f"no masked-LM head: method.generator={tmp_path} lacks cls.")
     assert one_line("/nowhere", backbone).startswith("missing folder: method.generator=/nowhere")

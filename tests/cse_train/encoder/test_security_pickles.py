@@ -15,7 +15,7 @@ from cse_train.encoder.weight_files import read_tensors, require_safe
 from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
 
-SMALL = "wiki-l1-h64"
+SMALL = "words-l1-h64"
 
 
 class Attack:
@@ -38,7 +38,6 @@ def folder(tmp_path: Path, mark: Path) -> Path:
     """A shipped encoder whose weights are a pickle with code."""
     made = tmp_path / "model"
     shutil.copytree(find_weights() / SMALL, made)
-    shutil.copytree(find_weights() / "tokenizer", made, dirs_exist_ok=True)
     (made / "model.safetensors").unlink()
     torch.save({"weight": Attack(mark)}, made / "pytorch_model.bin")
     return made

@@ -113,8 +113,8 @@ def test_idf_on_the_real_dev_set(data_dir: Path) -> None:
 
 @pytest.mark.slow
 def test_whitening_on_the_real_dev_set(data_dir: Path) -> None:
-    """The shipped encoder's layer 1 + last gives 65.5 before."""
+    """The shipped encoder's layer 1 + last gives 50.2 before."""
     pairs = load_pairs("sts_dev", DataPaths.from_folder(data_dir))
-    rows = score_untrained(load_backbone("wiki-l4-h128"), pairs)
-    assert rows["whitening"] == pytest.approx(73.8, abs=0.5)
-    assert rows["first_last_layer1"] == pytest.approx(65.5, abs=0.5)
+    rows = score_untrained(load_backbone("words-l4-h128"), pairs)
+    assert rows["whitening"] == pytest.approx(68.4, abs=0.5)
+    assert rows["first_last_layer1"] == pytest.approx(50.2, abs=0.5)

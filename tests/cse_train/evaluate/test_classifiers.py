@@ -139,7 +139,7 @@ def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mo
 )
 def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, seeded_apart: None) -> None:
     task = load_task(name, DataPaths.from_folder(data_dir))
-    whole = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)
+    whole = embed_task(open_model(Path("words-l2-h128"), pooler="mean"), task)
     splits = {name: some_of(split) for name, split in whole.items()}
     expected = plain(as_plain(splits), task.classes, mode)
     assert_equal(classifiers.score_senteval(splits, task.classes, RECIPES[mode]), expected)

@@ -21,7 +21,7 @@ def of_equal_texts(change: str) -> EmbeddedPairs:
     left = tuple(f"a river {'runs by the old town ' * (place % 9)}{place}" for place in range(RATED))
     right = tuple(getattr(text, change)() for text in left)
     gold = np.random.default_rng(0).uniform(0, 5, RATED)
-    encoder = load_backbone("wiki-l4-h128")
+    encoder = load_backbone("words-l4-h128")
     evaluator = StsEvaluator(Pairs("same", left, right, gold, "0"), encoder.tokenizer)
     with evaluating(encoder.encoder):
         return evaluator(make_pooled(encoder.encoder, "mean"))

@@ -101,8 +101,8 @@ def test_an_empty_sentence_is_its_special_tokens_and_equal_texts_are_equal(plain
 def test_a_pooler_nobody_trained_is_refused(plain: Path, tiny_encoder: Path) -> None:
     with pytest.raises(ConfigError, match=r"^untrained pooler: pooler=cls of .*randomly initialised"):
         open_model(plain, pooler="cls")
-    with pytest.raises(ConfigError, match=r"^untrained pooler: pooler=cls of wiki-l1-h64: no pooler in the weights"):
-        open_model(Path("wiki-l1-h64"), pooler="cls")
+    with pytest.raises(ConfigError, match=r"^untrained pooler: pooler=cls of words-l1-h64: no pooler in the weights"):
+        open_model(Path("words-l1-h64"), pooler="cls")
     with pytest.raises(ConfigError, match=r"^untrained pooler: .*no pooler in the weights; choose one of"):
         open_model(tiny_encoder, pooler="cls")
 

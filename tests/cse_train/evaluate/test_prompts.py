@@ -150,8 +150,8 @@ def test_what_cannot_be_is_one_line(folder, text_file, tmp_path):
         "prompt fills the text: train.max_seq_length=7, train.prompt="
     )
     assert line(method="declutr").startswith("prompt of a document: train.prompt=query ")
-    with pytest.raises(ConfigError, match=r"^unknown prompt: prompt=query of wiki-l1-h64; it has none; leave it out$"):
-        open_model(Path("wiki-l1-h64"), pooler="mean", prompt="query")
+    with pytest.raises(ConfigError, match=r"^unknown prompt: prompt=query of words-l1-h64; it has none; leave it out$"):
+        open_model(Path("words-l1-h64"), pooler="mean", prompt="query")
     (given / "config_sentence_transformers.json").write_text("{")
     assert line().startswith("unreadable prompts: ")
 

@@ -62,7 +62,7 @@ def test_made_grades_equal_the_plain_loop(splits: dict[str, Examples], seeded_ap
 @pytest.mark.parametrize("name", GRADED)
 def test_real_tasks_equal_the_plain_loop(name: str, data_dir: Path, seeded_apart: None) -> None:
     task = load_task(name, DataPaths.from_folder(data_dir))
-    assert_equal(embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task))
+    assert_equal(embed_task(open_model(Path("words-l2-h128"), pooler="mean"), task))
 
 
 def assert_equal(splits: dict[str, Examples]) -> None:

@@ -172,7 +172,7 @@ def test_each_kind_can_pick_checkpoints(judged: UserFile, tmp_path: Path) -> Non
     rated = "".join(f"a river {i}\ta bridge {i * 7}\t{i % 5}\n" for i in range(20))
     (tmp_path / "rated.tsv").write_text("sentence1\tsentence2\trating\n" + rated, encoding="utf8")
     files = [mine(Path(p), role="dev") for p in (judged.file, tmp_path / "labels.csv", tmp_path / "rated.tsv")]
-    paths, backbone = paths_of(*files), load_backbone("wiki-l1-h64")
+    paths, backbone = paths_of(*files), load_backbone("words-l1-h64")
     for file in files:
         evaluator = dev_evaluator(file.name, paths, backbone.tokenizer, 32)
         with evaluating(backbone.encoder):
@@ -183,4 +183,4 @@ def test_each_kind_can_pick_checkpoints(judged: UserFile, tmp_path: Path) -> Non
 
 def test_a_test_set_picks_no_checkpoint(judged: UserFile) -> None:
     with pytest.raises(ConfigError, match="test set as dev: train.dev=faq"):
-        dev_evaluator("faq", paths_of(judged), load_backbone("wiki-l1-h64").tokenizer, 32)
+        dev_evaluator("faq", paths_of(judged), load_backbone("words-l1-h64").tokenizer, 32)

@@ -98,10 +98,10 @@ def test_a_thousand_sentences(checkpoint, data_dir, tmp_path, method, encoder, o
         pytest.skip("the shipped encoders are BERTs")
     with gzip.open(data_dir / "wiki" / "wiki_sentences.txt.gz", "rt", encoding="utf8") as lines:
         texts = [line.strip() for line in islice(lines, 1000)]
-    best, model = checkpoint(method, "wiki-l2-h128", **options)
+    best, model = checkpoint(method, "words-l2-h128", **options)
     export(best, tmp_path / "out")
     loaded = library.SentenceTransformer(str(tmp_path / "out"), device="cpu", trust_remote_code=True)
-    expected = ours(model, Path("wiki-l2-h128"), texts, 64)
+    expected = ours(model, Path("words-l2-h128"), texts, 64)
     largest = np.abs(loaded.encode(texts, batch_size=64, show_progress_bar=False) - expected).max()
     print(f"{method} {options}: largest difference over {len(texts)} sentences {largest:.1e}")
     assert len(texts) == 1000 and largest < 1e-5

@@ -42,9 +42,9 @@ def exported(checkpoint, tmp_path: Path) -> dict[Path, np.ndarray]:
     """Folder -> our embeddings of TEXTS."""
     found = {}
     for name, (method, options) in FOLDERS.items():
-        best, model = checkpoint(method, "wiki-l2-h128", **options)
+        best, model = checkpoint(method, "words-l2-h128", **options)
         export(best, tmp_path / name)
-        ids = load_backbone("wiki-l2-h128").tokenizer(TEXTS, truncation=True, max_length=64)["input_ids"]
+        ids = load_backbone("words-l2-h128").tokenizer(TEXTS, truncation=True, max_length=64)["input_ids"]
         with torch.inference_mode():
             found[tmp_path / name] = model.encode(pack_lists(ids)).numpy()
     return found

@@ -21,7 +21,7 @@ from cse_train.methods.d2cse import CorruptionRule, add_corrupted, name_corrupte
 from cse_train.text.corpora import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
-RULE = CorruptionRule("wiki-l1-h64", ratio=0.3, seed=0)
+RULE = CorruptionRule("words-l1-h64", ratio=0.3, seed=0)
 FORK = multiprocessing.get_context("fork")
 
 
@@ -78,7 +78,7 @@ def test_T22_the_generators_greedy_token_stands_where_it_was_masked(store, corru
     )
     rng = np.random.default_rng(d2cse.random_streams.seed_of(0, "corruption", "text", row))
     masked = d2cse.edit(store.column("text").row(row), "replace", 0.3, vocabulary, rng)
-    predicted = Generator("wiki-l1-h64", backbone, dropout=False).predict(pack_lists([masked.masked_L])).numpy()
+    predicted = Generator("words-l1-h64", backbone, dropout=False).predict(pack_lists([masked.masked_L])).numpy()
     expected = np.where(masked.chosen_L, predicted, masked.source_L)
     assert made.column("corrupted_text").row(row).tolist() == expected.tolist()
 
@@ -96,7 +96,7 @@ def test_T22_second_opening_computes_nothing_whatever_the_chunks(corrupt, monkey
     assert again.column("corrupted_text").flat.tolist() == ids.tolist()
 
 
-@pytest.mark.parametrize("changed", [{"ratio": 0.2}, {"seed": 1}, {"positions": "all"}, {"generator": "wiki-l2-h128"}])
+@pytest.mark.parametrize("changed", [{"ratio": 0.2}, {"seed": 1}, {"positions": "all"}, {"generator": "words-l2-h128"}])
 def test_T22_the_key_names_generator_ratio_seed_and_positions(corrupt, changed: dict) -> None:
     before, after = corrupt(), corrupt(**changed)
     assert before.folder != after.folder

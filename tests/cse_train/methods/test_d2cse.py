@@ -169,7 +169,7 @@ def test_metrics_name_the_parts_and_the_replaced_fraction(parts) -> None:
 
 
 def test_the_generator_is_an_input_of_the_run_and_a_missing_one_is_named(parts) -> None:
-    assert set(d2cse.Config(generator="wiki-l1-h64").inputs()) == {"generator"}
+    assert set(d2cse.Config(generator="words-l1-h64").inputs()) == {"generator"}
     with pytest.raises(ConfigError, match="method.generator=no-such-model"):
         parts(generator="no-such-model")
 

@@ -386,7 +386,7 @@ def test_an_error_of_a_users_code_in_a_command_is_no_mistake_of_ours(
     file = write("margin_loss.py", f"import helper\n{body}")
     write("helper.py", "def made(backbone):\n    return backbone.nothing\n")
     monkeypatch.chdir(file.parent)
-    words = ["train.corpus=generated", "train.dev=generated_dev:40", "train.encoder=wiki-l1-h64", "train.examples=32"]
+    words = ["train.corpus=generated", "train.dev=generated_dev:40", "train.encoder=words-l1-h64", "train.examples=32"]
     settings = [word for setting in words for word in ("--set", setting)]
     assert main(["train", "margin_loss", "--plugins", "margin_loss.py", *settings]) == 1
     (line,) = capsys.readouterr().err.splitlines()

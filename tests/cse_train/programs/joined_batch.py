@@ -26,8 +26,8 @@ SHORT_SPANS = {
     "method.short_documents": "adapt",
     "method.mlm_probability": 0.5,
 }
-FILLED = {"method": "diffcse", "method.generator": "wiki-l1-h64", "method.generator_dropout": False}
-CORRUPTED = {"method": "d2cse", "method.generator": "wiki-l1-h64", "method.lambda_weight": 0.5}
+FILLED = {"method": "diffcse", "method.generator": "words-l1-h64", "method.generator_dropout": False}
+CORRUPTED = {"method": "d2cse", "method.generator": "words-l1-h64", "method.lambda_weight": 0.5}
 GUIDED = {"method": "sgopt", "method.projection_width": 24, "method.temperature": 0.1}
 WORDS = {
     "method": "infersent",

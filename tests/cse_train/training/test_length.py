@@ -15,7 +15,7 @@ TEXT = [f"the {word} stands in the {place}" for word in ("cat", "dog", "horse") 
 """9 rows."""
 SETTINGS = {
     "method": "simcse",
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "train.corpus": "file",
     "train.dev": "generated_dev:20",
     "train.batch_size": 4,

@@ -51,7 +51,7 @@ def cse(hub_cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @needs_mteb
 def test_its_main_score_is_ours_on_the_same_texts(hub_cache: Path, data_dir: Path) -> None:
     suites = ("--suite", f"sts_test,{TASK}", "--data", str(data_dir), "--format", "json")
-    done = cse(hub_cache, "eval", "wiki-l2-h128", "--pooler", "mean", *suites)
+    done = cse(hub_cache, "eval", "words-l2-h128", "--pooler", "mean", *suites)
     assert done.returncode == 0, done.stderr
     ours, theirs = json.loads(done.stdout)
     assert theirs["suite"] == TASK and theirs["metric"] == "cosine_spearman"
@@ -70,7 +70,7 @@ def test_its_main_score_is_ours_on_the_same_texts(hub_cache: Path, data_dir: Pat
     ],
 )
 def test_a_task_that_cannot_be_scored_is_one_line(hub_cache: Path, task: str, line: str) -> None:
-    done = cse(hub_cache, "eval", "wiki-l2-h128", "--pooler", "mean", "--suite", f"mteb:{task}")
+    done = cse(hub_cache, "eval", "words-l2-h128", "--pooler", "mean", "--suite", f"mteb:{task}")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(f"cse: {line}")
 

@@ -15,7 +15,7 @@ from cse_train.text.tokens import TokenStore
 from tests.cse_train.packs import lists_of
 
 ROWS = np.arange(8)
-SHIPPED = partial(Config, generator="wiki-l1-h64")
+SHIPPED = partial(Config, generator="words-l1-h64")
 
 
 class Fixed(nn.Module):

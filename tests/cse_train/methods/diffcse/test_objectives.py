@@ -23,7 +23,7 @@ from cse_train.text.tokens import TokenStore
 from tests.cse_train.packs import lists_of
 
 ROWS = np.arange(8)
-SHIPPED = partial(Config, generator="wiki-l1-h64")
+SHIPPED = partial(Config, generator="words-l1-h64")
 
 
 def by_loop(model: DiffCSE, batch: Batch) -> tuple[list[float], list[bool]]:
@@ -190,7 +190,7 @@ def test_T16_a_generator_of_another_vocabulary_is_refused(backbone: Backbone, tm
     other.add_tokens(["newword"])
     BertForMaskedLM.from_pretrained(backbone.name).save_pretrained(tmp_path)
     other.save_pretrained(tmp_path)
-    with pytest.raises(ConfigError, match=r"^different vocabularies: .*8193 pieces"):
+    with pytest.raises(ConfigError, match=r"^different vocabularies: .*26299 pieces"):
         diffcse.DiffCSE.build(Config(generator=str(tmp_path)), backbone)
 
 

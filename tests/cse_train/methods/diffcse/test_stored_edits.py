@@ -78,7 +78,7 @@ def test_stored_edits_give_the_curve_of_live_ones_and_a_second_run_shares_them(
 
 
 @pytest.mark.parametrize(
-    "change", [{"method_masking_ratio": 0.15}, {"train_seed": 1}, {"method_generator": "wiki-l2-h128"}]
+    "change", [{"method_masking_ratio": 0.15}, {"train_seed": 1}, {"method_generator": "words-l2-h128"}]
 )
 def test_another_ratio_seed_or_generator_has_edits_of_its_own(
     tiny_settings: Settings, paths: DataPaths, change: dict, request: pytest.FixtureRequest
@@ -153,7 +153,7 @@ def test_where_the_generator_draws_stored_edits_follow_the_distribution_of_live_
     assert stored.mean() == pytest.approx(FROZEN[next(iter(drawn))], abs=1e-3)
 
 
-FROZEN = {"method_generator_dropout": 0.58289, "method_sampling": 0.69533}
+FROZEN = {"method_generator_dropout": 0.43467, "method_sampling": 0.66410}
 """Share of replaced tokens that the store made when this was written."""
 
 

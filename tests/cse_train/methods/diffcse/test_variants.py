@@ -20,7 +20,7 @@ from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 
 ROWS = np.arange(8)
-SHIPPED = partial(Config, generator="wiki-l1-h64")
+SHIPPED = partial(Config, generator="words-l1-h64")
 TABLES = {
     "T3_without_contrastive": {"contrastive": False},
     "T3_next": {"source": "next"},
@@ -35,7 +35,7 @@ TABLES = {
     "T4_all": {"operator": "all", "masking_ratio": 0.15},
     "T5_without_batch_norm": {"projector": "mlp"},
     "T5_simcse_with_batch_norm": {"task": "none"},
-    "T6_bigger_generator": {"generator": "wiki-l2-h128"},
+    "T6_bigger_generator": {"generator": "words-l2-h128"},
     "T7_half_masked": {"masking_ratio": 0.5},
     "T8_tenth": {"lambda_weight": 0.1},
     **{
@@ -96,4 +96,4 @@ def test_scoring_needs_neither_discriminator_nor_generator(backbone: Backbone) -
 
 
 def test_the_generator_is_an_input_of_the_run() -> None:
-    assert SHIPPED().inputs() == {"generator": load_backbone("wiki-l1-h64").content_hash}
+    assert SHIPPED().inputs() == {"generator": load_backbone("words-l1-h64").content_hash}

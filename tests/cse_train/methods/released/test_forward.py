@@ -184,10 +184,10 @@ def test_a_tied_decoder_is_the_word_embedding(backbone, batch: Batch, method, op
 
 def test_diffcse_is_the_release_padding_included(kind: str, random_encoder, text_file: Path, tmp_path: Path) -> None:
     """The generator is frozen and runs in transformers; [PAD] has no gradient in either encoder."""
-    folder, generator_folder = random_encoder(kind), find_weights() / "wiki-l1-h64"
+    folder, generator_folder = random_encoder(kind), find_weights() / "words-l1-h64"
     backbone = load_backbone(str(folder), dropout=0.0)
     config, tokenizer = backbone.config, backbone.tokenizer
-    options = diffcse.Config(generator="wiki-l1-h64", generator_dropout=False, lambda_weight=0.5)
+    options = diffcse.Config(generator="words-l1-h64", generator_dropout=False, lambda_weight=0.5)
     random_streams.seed_new_weights(0)
     model = diffcse.DiffCSE.build(options, backbone).train()
     store = open_store(open_source("file", DataPaths(train_file=text_file)), tokenizer, 16)
