@@ -16,7 +16,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 2
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
+set: {train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
 space: {train.learning_rate: {grid: [1e-4, 3e-4]}}
 """
 THEIRS = """
@@ -97,7 +97,7 @@ def test_a_plan_and_a_table_show_themselves(folder: Path) -> None:
 
 
 def test_a_shipped_encoder_embeds_sentences() -> None:
-    vectors = cse.load_model("wiki-l1-h64", pooler="mean").embed(["one sentence", "another"])
+    vectors = cse.load_model("words-l1-h64", pooler="mean").embed(["one sentence", "another"])
     assert vectors.shape == (2, 64)
 
 

@@ -39,7 +39,7 @@ from search_spaces.user_data import mapping, user_file
 from tests.damage.damages import ODD, as_json, damaged, exchanged
 from tests.run_values import claim_run, end_run, point_of, score_of
 
-CONFIG = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
+CONFIG = {"method": "simcse", "train.encoder": "words-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _texts() -> list[Boundary]:
         "texts.jsonl": "".join(json.dumps({"text": row}) + "\n" for row in rows).encode(),
     }
     contents |= {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in contents.items()}
-    tokens = load_backbone("wiki-l1-h64").tokenizer
+    tokens = load_backbone("words-l1-h64").tokenizer
     vectors = b"2 3\nthe 0.1 0.2 0.3\nriver 0.5 0.1 0.2\n"
 
     def text(name: str) -> Callable[[Path, bytes], object]:
@@ -109,7 +109,7 @@ def _settings() -> Boundary:
 def _checkpoints(folder: Path) -> list[Boundary]:
     sound = folder / "run"
     run = parse_run(CONFIG)
-    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("words-l1-h64"))
     point = {"examples": 8, "best": 1.0, "best_examples": 8}
     checkpoint.save_best(sound, run, model, point, "a" * 24)
     checkpoint.save_last(sound, {"signature": "a" * 24, "step": 1, "points": [point], "model": {"w": torch.ones(64)}})
@@ -150,9 +150,7 @@ def _checkpoints(folder: Path) -> list[Boundary]:
 def _models(folder: Path) -> list[Boundary]:
     """A shipped encoder and its tokenizer in a folder of transformers' layout."""
     sound = folder / "model"
-    shutil.copytree(find_weights() / "wiki-l1-h64", sound)
-    for file in (find_weights() / "tokenizer").iterdir():
-        shutil.copy(file, sound)
+    shutil.copytree(find_weights() / "words-l1-h64", sound)
     config = json.loads((sound / "config.json").read_text(encoding="utf8"))
     settings = json.loads((sound / "tokenizer_config.json").read_text(encoding="utf8"))
 

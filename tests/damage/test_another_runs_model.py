@@ -15,7 +15,7 @@ from tests.run_values import book_run
 
 SETTINGS = {
     "method": "simcse",
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "method.pooler": "mean",
     "train.dev": "generated_dev:20",
 }
@@ -27,7 +27,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DATA", raising=False)
     ledger, run = Ledger.open("l.db"), parse_run(SETTINGS)
-    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("words-l1-h64"))
     made = {}
     for signature in ("a" * 24, "b" * 24):
         made[signature] = folder = tmp_path / "runs" / signature / "final"

@@ -84,7 +84,7 @@ def test_quoted_lines_and_a_file_without_a_last_newline_are_read_whole() -> None
 def test_embed_refuses_a_damaged_file_before_a_model_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
     Path("open.csv").write_bytes(TEXTS["open.csv"][0])
     words = refused(
-        capsys, "embed", "wiki-l1-h64", "open.csv", "--to", "o.npy", "--column", "sent0", "--pooler", "mean"
+        capsys, "embed", "words-l1-h64", "open.csv", "--to", "o.npy", "--column", "sent0", "--pooler", "mean"
     )
     assert "wrong row: open.csv ends within quotes; close the quote" in words and not Path("o.npy").exists()
 
@@ -167,8 +167,7 @@ def test_a_figure_of_an_unknown_kind_is_refused_before_anything_is_read(capsys: 
 
 def model(**changes: object) -> Path:
     """A shipped encoder and its tokenizer in a folder, its config.json changed."""
-    shutil.copytree(find_weights() / "wiki-l1-h64", "model")
-    shutil.copytree(find_weights() / "tokenizer", "model", dirs_exist_ok=True)
+    shutil.copytree(find_weights() / "words-l1-h64", "model")
     config = json.loads(Path("model/config.json").read_text(encoding="utf8"))
     Path("model/config.json").write_text(json.dumps(config | changes), encoding="utf8")
     return Path("model").resolve()

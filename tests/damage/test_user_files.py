@@ -262,7 +262,7 @@ def test_files_that_are_not_there_are_missing_inputs(capsys: pytest.CaptureFixtu
 def test_eval_refuses_what_it_cannot_score(
     argv: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told in refused(capsys, "eval", "wiki-l1-h64", "--pooler", "mean", *argv)
+    assert told in refused(capsys, "eval", "words-l1-h64", "--pooler", "mean", *argv)
 
 
 @pytest.mark.parametrize(

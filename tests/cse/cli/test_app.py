@@ -208,7 +208,7 @@ def test_best_of_an_unknown_sweep_names_the_nearest(capsys: pytest.CaptureFixtur
 def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     small = {"corpus": "generated", "dev": "generated_dev:20", "examples": 16, "batch_size": 8, "evaluations": 2}
     sets = [word for key, value in small.items() for word in ("--set", f"train.{key}={value}")]
-    argv = ("train", "simcse", "--set", "train.encoder=wiki-l2-h128", *sets, "--to", "run")
+    argv = ("train", "simcse", "--set", "train.encoder=words-l2-h128", *sets, "--to", "run")
     said = printed(capsys, *argv)
     assert "16/16  generated_dev:20 " in said
     assert Path("run", "best", "model.safetensors").is_file()

@@ -156,7 +156,7 @@ def test_export_does_not_write_over_files(capsys: pytest.CaptureFixture[str], so
     [
         ("simcse", {"method.mlm_weight": 0.1, "method.mlm_probability": 1.0}, "method.mlm_probability=1.0"),
         ("diffcse", {"method.masking_ratio": 0}, "method.masking_ratio=0"),
-        ("diffcse", {"method.generator": "other"}, "different vocabularies: encoder=wiki-l2-h128 (8192 pieces), "),
+        ("diffcse", {"method.generator": "other"}, "different vocabularies: encoder=words-l2-h128 (26298 pieces), "),
         (
             "dcpcse",
             {"method.prompt_length": 510, "method.position_shift": True},
@@ -171,12 +171,12 @@ def test_options_of_a_method_that_do_not_fit_are_one_line(
 ) -> None:
     from transformers import AutoTokenizer
 
-    shutil.copytree(find_weights() / "wiki-l1-h64", "other")
-    tokenizer = AutoTokenizer.from_pretrained(find_weights() / "tokenizer")
+    shutil.copytree(find_weights() / "words-l1-h64", "other")
+    tokenizer = AutoTokenizer.from_pretrained(find_weights() / "words-l1-h64")
     tokenizer.add_tokens(["newword"])
     tokenizer.save_pretrained("other")
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
-    own = {"train.encoder": "wiki-l2-h128", "train.corpus": "file", "train.dev": "generated_dev:16"} | settings
+    own = {"train.encoder": "words-l2-h128", "train.corpus": "file", "train.dev": "generated_dev:16"} | settings
     pairs = [part for key, value in own.items() for part in ("--set", f"{key}={value}")]
     _, line = refused(capsys, "train", method, "--train-file", "text.txt", *pairs)
     assert told in line and ";" in line
@@ -187,10 +187,10 @@ def test_a_generator_larger_than_the_memory_is_one_line(
 ) -> None:
     monkeypatch.setattr("cse_train.encoder.generator.available_memory", lambda: 1000)
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
-    chosen = ("--set", "method.generator=wiki-l1-h64", "--set", "train.encoder=wiki-l2-h128")
+    chosen = ("--set", "method.generator=words-l1-h64", "--set", "train.encoder=words-l2-h128")
     data = ("--train-file", "text.txt", "--set", "train.corpus=file", "--set", "train.dev=generated_dev:16")
     _, line = refused(capsys, "train", "diffcse", *data, *chosen)
-    assert "generator larger than memory: method.generator=wiki-l1-h64" in line
+    assert "generator larger than memory: method.generator=words-l1-h64" in line
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def test_what_was_just_written(terminal: Terminal) -> None:
 
 
 def test_a_trained_run(terminal: Terminal) -> None:
-    settings = ["train.encoder=wiki-l1-h64", "train.corpus=generated", "train.dev=generated_dev:40"]
+    settings = ["train.encoder=words-l1-h64", "train.corpus=generated", "train.dev=generated_dev:40"]
     more = ["train.examples=64", "train.evaluations=1"]
     words = ["train", "simcse", *(word for setting in settings + more for word in ("--set", setting))]
     score, use = terminal.paste(*words)

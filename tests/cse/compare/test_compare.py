@@ -97,14 +97,14 @@ def test_a_runs_folder_is_the_run(capsys: Capture, two: Names) -> None:
 
 
 def test_models_that_are_no_runs_are_scored_for_it(capsys: Capture, ledger: Ledger) -> None:
-    argv = ("compare", "wiki-l1-h64", "wiki-l2-h128", "--pooler", "mean", "--suite", SET)
+    argv = ("compare", "words-l1-h64", "words-l2-h128", "--pooler", "mean", "--suite", SET)
     said = facts(capsys, *argv)
-    assert said["columns"][0]["common"] == 0 and said["A"]["folder"] == "wiki-l1-h64"
+    assert said["columns"][0]["common"] == 0 and said["A"]["folder"] == "words-l1-h64"
     assert said["pairs"][0]["pairs"] == 30 and said["pairs"][0]["seeds"] == [1, 1]
 
 
 def test_a_folder_is_scored_on_what_the_runs_have(capsys: Capture, two: Names) -> None:
-    argv = ("compare", A, "wiki-l1-h64", "--pooler", "mean")
+    argv = ("compare", A, "words-l1-h64", "--pooler", "mean")
     said = facts(capsys, *argv)
     assert [column["column"] for column in said["columns"]] == [SET]
     assert said["pairs"][0]["seeds"] == [3, 1]
@@ -148,7 +148,7 @@ def test_a_cell_of_a_space_with_unfinished_runs_says_so(capsys: Capture, two: Na
     ("argv", "line"),
     [
         (("compare", A, A), "one model twice: A=E7:dup_rate=0.24, B=E7:dup_rate=0.24: run "),
-        (("compare", "wiki-l1-h64", "wiki-l1-h64"), "one model twice: A=wiki-l1-h64, B=wiki-l1-h64"),
+        (("compare", "words-l1-h64", "words-l1-h64"), "one model twice: A=words-l1-h64, B=words-l1-h64"),
         (("compare", A, "E8x"), "unknown model: model=E8x; give a run (cse trials), SPACE:CELL or SWEEP:CELL"),
         (("compare", A, "E7"), "which cell: cell=none of 8 of E7; give E7:method.dup_rate=0.08"),
         (("compare", A, "E7:dup_rate=0.5"), "no such cell: cell=dup_rate=0.5"),

@@ -33,7 +33,7 @@ def values(somewhere: Path) -> dict[str, float]:
     return scores
 
 
-ONE, TWO = "wiki-l1-h64", "wiki-l2-h128"
+ONE, TWO = "words-l1-h64", "words-l2-h128"
 MORE = ("--pooler", "mean", "--suite", SET)
 
 

@@ -68,7 +68,7 @@ def test_the_untrained_encoder_and_another_run_share_the_level(capsys: Capture, 
 def test_it_is_told_at_80_columns_and_in_every_format(
     capsys: Capture, scored: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    argv = ("compare", A, "untrained", "--also", "wiki-l1-h64", "--also", B, "--pooler", "mean")
+    argv = ("compare", A, "untrained", "--also", "words-l1-h64", "--also", B, "--pooler", "mean")
     for form in ("tex", "html", "csv"):
         text = printed(capsys, *argv, "--format", form)
         assert "against" in text and f"{ENCODER} without training" in text.replace("\\_", "_"), form
@@ -84,7 +84,10 @@ def test_it_is_told_at_80_columns_and_in_every_format(
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("wiki-l1-h64", "untrained"), "no encoder to go back to: B=untrained is that of runs with an encoder of ours"),
+        (
+            ("words-l1-h64", "untrained"),
+            "no encoder to go back to: B=untrained is that of runs with an encoder of ours",
+        ),
         ((A, B, "--also", A), "one model twice: "),
         ((A, B, "--also", "E7x"), "unknown model: model=E7x; "),
     ],

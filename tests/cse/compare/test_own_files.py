@@ -26,7 +26,7 @@ from tests.run_values import book_run
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
-TWO = ("compare", "wiki-l1-h64", "wiki-l2-h128", "--pooler", "mean")
+TWO = ("compare", "words-l1-h64", "words-l2-h128", "--pooler", "mean")
 PAIRS = load_pairs("generated_dev:30", DataPaths())
 ROWS = [*zip(PAIRS.left, PAIRS.right, PAIRS.gold, strict=True)]
 
@@ -51,7 +51,7 @@ FORMS: dict[str, Callable[[Path], None]] = {
 
 @functools.cache
 def of_the_shipped_set() -> dict[str, Any]:
-    made = cse.compare("wiki-l1-h64", "wiki-l2-h128", pooler="mean", suite=["generated_dev:30"], top=1).as_dict()
+    made = cse.compare("words-l1-h64", "words-l2-h128", pooler="mean", suite=["generated_dev:30"], top=1).as_dict()
     return dict(json.loads(json.dumps(made)))
 
 
@@ -76,7 +76,7 @@ def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: Captur
     assert (
         "cse: test shop: 30 rated pairs of " in said.err and "(sentence1=text1, sentence2=text2, rating=s" in said.err
     )
-    same = cse.compare("wiki-l1-h64", "wiki-l2-h128", pooler="mean", suite=["shop.csv", "desk.tsv"])
+    same = cse.compare("words-l1-h64", "words-l2-h128", pooler="mean", suite=["shop.csv", "desk.tsv"])
     assert [column.difference for column in same.columns] == [column["difference"] for column in made["columns"]]
 
 
@@ -125,10 +125,10 @@ def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(capsys: Cap
         ledger.link("mine", [(name, cell.key, seed)])
         names.append(name)
     for model in (",".join(names), "mine:temperature=0.05"):
-        (column,) = facts(capsys, "compare", model, "wiki-l1-h64", "--pooler", "mean")["columns"]
+        (column,) = facts(capsys, "compare", model, "words-l1-h64", "--pooler", "mean")["columns"]
         assert (column["column"], column["B"]["n"]) == ("shop", 1)
-        made = facts(capsys, "gate", model, "--against", "wiki-l1-h64", "--pooler", "mean", code=0)
+        made = facts(capsys, "gate", model, "--against", "words-l1-h64", "--pooler", "mean", code=0)
         assert made["columns"][0]["difference"] == column["difference"], "by the same set"
     Path("mine.yaml").unlink()
-    line = refused(capsys, "compare", name, "wiki-l1-h64", "--pooler", "mean")
+    line = refused(capsys, "compare", name, "words-l1-h64", "--pooler", "mean")
     assert line.startswith("cse: no set to score: ") and line.endswith("; give --suite FILE")

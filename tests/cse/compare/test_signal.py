@@ -88,7 +88,7 @@ def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(capsys: C
     }
     assert [pairs["word"] for pairs in said["pairs"]] == ["no signal"]
     assert [pairs["word"] for pairs in facts(capsys, "compare", IDLE, LEARNS)["pairs"]] == ["better"]
-    folder = facts(capsys, "compare", LEARNS, "wiki-l1-h64", "--pooler", "mean")
+    folder = facts(capsys, "compare", LEARNS, "words-l1-h64", "--pooler", "mean")
     assert folder["columns"][0]["word"] == "undecided", "a folder has no curve, and is not idle"
 
 
@@ -101,7 +101,7 @@ def test_runs_of_other_tools_are_not_judged_by_encoders_of_ours(
         "ID,train.encoder,train.corpus,train.dev_max_length,method.pooler,train.learning_rate,train.seed,sts_dev,State"
     )
     rows = [
-        f"{rate}{seed},wiki-l4-h128,wiki,512,cls,{rate},{seed},{0.6 + seed / 100 + rate / 1e4},finished"
+        f"{rate}{seed},words-l4-h128,wiki,512,cls,{rate},{seed},{0.6 + seed / 100 + rate / 1e4},finished"
         for rate in (1, 2)
         for seed in range(3)
     ]

@@ -28,7 +28,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 1
-set: {train.encoder: wiki-l1-h64, train.corpus: %s, train.dev: "generated_dev:16"}
+set: {train.encoder: words-l1-h64, train.corpus: %s, train.dev: "generated_dev:16"}
 space:
   method.temperature: {grid: [0.05]}
 """

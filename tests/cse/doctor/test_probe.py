@@ -31,7 +31,7 @@ id: mine
 method: simcse
 seeds: 1
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 640
@@ -105,7 +105,7 @@ method: simcse
 seeds: 1
 set: {train.corpus: generated, train.dev: "generated_dev:40", train.examples: 640}
 space:
-  train.encoder: {grid: [wiki-l4-h128, wiki-l1-h64]}
+  train.encoder: {grid: [words-l4-h128, words-l1-h64]}
   train.batch_size: {grid: [16, 64]}
   train.max_seq_length: {grid: [64, 32]}
 """
@@ -114,7 +114,7 @@ space:
 def test_the_cell_that_takes_most_memory_is_tried(somewhere: Path) -> None:
     Path("mine.yaml").write_text(LARGE)
     planned, examples = probe.largest_run(resolve(load_space("mine.yaml"), None, {}), DataPaths(), 1, None)
-    largest = {"train.encoder": "wiki-l4-h128", "train.batch_size": 64, "train.max_seq_length": 64}
+    largest = {"train.encoder": "words-l4-h128", "train.batch_size": 64, "train.max_seq_length": 64}
     assert planned.cell == largest and examples == 640
     assert planned.run.train.examples == 200 * 64
 
@@ -124,12 +124,12 @@ def run_with(**train: object) -> RunConfig:
 
 
 def test_a_step_grows_with_tokens_width_and_layers(tmp_path: Path) -> None:
-    assert probe.size_of(run_with(encoder="wiki-l4-h128", batch_size=64, max_seq_length=32)) == 64 * 32 * 128 * 4
+    assert probe.size_of(run_with(encoder="words-l4-h128", batch_size=64, max_seq_length=32)) == 64 * 32 * 128 * 4
     folder, vectors = tmp_path / "encoder", tmp_path / "words.txt"
-    shutil.copytree(find_weights() / "wiki-l1-h64", folder)
+    shutil.copytree(find_weights() / "words-l1-h64", folder)
     vectors.write_text("a 1 2\n")
     assert [probe.shape_of(str(place)) for place in (folder, vectors)] == [(1, 64), (1, 1)]
-    documents = {"method": "declutr", "train.batch_size": 4, "train.encoder": "wiki-l1-h64", "method.max_length": 512}
+    documents = {"method": "declutr", "train.batch_size": 4, "train.encoder": "words-l1-h64", "method.max_length": 512}
     assert probe.size_of(parse_run(documents)) == 4 * 512 * 64, "spans are as long as the method says"
 
 

@@ -15,7 +15,7 @@ from cse_train.files import HOST
 from cse_train.methods.base import load_method
 from tests.commands import printed
 
-SETTINGS = {"method": "simcse", "train.encoder": "wiki-l1-h64", "method.pooler": "mean"}
+SETTINGS = {"method": "simcse", "train.encoder": "words-l1-h64", "method.pooler": "mean"}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def finished(ledger: Ledger, signature: str) -> Path:
     """A run in its folder with its model."""
     folder = Path("runs", signature, "final").resolve()
     run = parse_run(SETTINGS)
-    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("words-l1-h64"))
     checkpoint.save_best(folder, run, model, {"best": 1.0, "examples": 8}, signature)
     ended = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": folder}
     ledger.finish(claim(ledger, signature), "done", **ended)

@@ -81,8 +81,8 @@ def repaired(capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
 def save_checkpoint(signature: str, method: str = "simcse") -> Path:
     """A finished run of a method with our loop, its best checkpoint in the folder."""
     folder = Path("runs", signature, "final-1").resolve()
-    run = parse_run({"method": "simcse", "train.encoder": "wiki-l1-h64", "method.pooler": "mean"})
-    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    run = parse_run({"method": "simcse", "train.encoder": "words-l1-h64", "method.pooler": "mean"})
+    model = load_method(run.method).build(run.options, load_backbone("words-l1-h64"))
     named = dataclasses.replace(run, method=method)
     checkpoint.save_best(folder, named, model, {"best": 1.0, "examples": 8}, signature)
     return folder

@@ -13,7 +13,7 @@ id: mine
 method: esimcse
 seeds: 2
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 32

@@ -31,8 +31,8 @@ paper:
   metric: m
   columns: ["generated_dev:20"]
   references:
-    - {{label: CLS, evaluated: {{encoder: wiki-l1-h64, pooler: cls_no_mlp}}, cells: {{"generated_dev:20": 40.5}}}}
-    - {{label: Mean, evaluated: {{encoder: wiki-l1-h64, pooler: mean}}, cells: {{"generated_dev:20": 50}}}}
+    - {{label: CLS, evaluated: {{encoder: words-l1-h64, pooler: cls_no_mlp}}, cells: {{"generated_dev:20": 40.5}}}}
+    - {{label: Mean, evaluated: {{encoder: words-l1-h64, pooler: mean}}, cells: {{"generated_dev:20": 50}}}}
     - {{label: Words, evaluated: {{vectors: tiny}}, cells: {{"generated_dev:20": 60}}}}
     - {{label: Far, evaluated: {{encoder: none/such, pooler: mean}}, cells: {{"generated_dev:20": 70}}}}
     - {{label: Left, evaluated: {{encoder: roberta-base, pooler: mean}}, cells: {{"generated_dev:20": 80}}}}
@@ -79,16 +79,16 @@ def test_each_model_is_scored_once_and_again_where_its_weights_change(
     paths = vectors(tmp_path)
     reasons, others = score_models(tables, ledger, paths, told.append)
     assert computed == ["cls_no_mlp", "mean", "mean of tiny.vec"]
-    assert told[0] == f"scoring without training: wiki-l1-h64, cls_no_mlp, on {SET}" and len(told) == 3
+    assert told[0] == f"scoring without training: words-l1-h64, cls_no_mlp, on {SET}" and len(told) == 3
     assert reasons == others and list(reasons) == ["Far"]
     assert reasons["Far"].startswith("missing encoder: train.encoder=none/such; ")
     assert "give its folder by --profile FILE with `substitutions: {train.encoder: {none/such: DIR}}`" in reasons["Far"]
 
     values = {(score.model, score.pooler): score.value for score in ledger.untrained_scores()}
     for pooler in ("cls_no_mlp", "mean"):
-        model = open_model(Path("wiki-l1-h64"), pooler=pooler)
+        model = open_model(Path("words-l1-h64"), pooler=pooler)
         (wanted,) = evaluate(model, DataPaths(), [SET], {})
-        assert values["wiki-l1-h64", pooler] == wanted.value
+        assert values["words-l1-h64", pooler] == wanted.value
     score_models(tables, ledger, paths, told.append)
     assert len(computed) == 3, "the ledger has them"
     score_models(tables, ledger, vectors(tmp_path, length=3), told.append)
@@ -109,7 +109,7 @@ def test_absent_vectors_and_a_wrong_line_are_reasons(tmp_path: Path, ledger: Led
     (paths.vectors / "tiny.vec").write_text("the 1 2\nriver 1\n", encoding="utf8")
     (broken,) = score_models([table], ledger, paths, lambda line: None)
     assert broken["Words"].startswith("wrong vector: ") and "line 2" in broken["Words"]
-    assert {score.model for score in ledger.untrained_scores()} == {"wiki-l1-h64"}
+    assert {score.model for score in ledger.untrained_scores()} == {"words-l1-h64"}
 
 
 def test_a_table_prints_them_beside_the_published_values(
@@ -124,13 +124,13 @@ def test_a_table_prints_them_beside_the_published_values(
     assert "- Not scored: CLS, Mean, Words, Far: no score yet; `cse table T --untrained --data DIR` makes it" in before
     assert main([*data, "--untrained"]) == 0
     said = capsys.readouterr()
-    assert said.err.splitlines()[0] == f"cse: scoring without training: wiki-l1-h64, cls_no_mlp, on {SET}"
+    assert said.err.splitlines()[0] == f"cse: scoring without training: words-l1-h64, cls_no_mlp, on {SET}"
     row = next(line for line in said.out.splitlines() if "without training: CLS" in line)
     _, n, ours, paper, delta = (entry.strip() for entry in row.split("|")[1:-1])
     assert (n, paper) == ("-", "40.5") and float(delta) == pytest.approx(float(ours) - 40.5, abs=0.006)
     assert "| paper: Far" in said.out and "- Not scored: Far: missing encoder: train.encoder=none/such;" in said.out
     assert "- Not scored: Left: its encoder has no counterpart at profile small" in said.out
-    assert "- Mean: wiki-l1-h64, " in said.out and "pooler mean, precision fp32" in said.out
+    assert "- Mean: words-l1-h64, " in said.out and "pooler mean, precision fp32" in said.out
 
     count = len(computed)
     again = printed(capsys, *data)
@@ -144,7 +144,7 @@ seeds: 1
 evaluate: ["generated_dev:20"]
 set: {train.corpus: generated, train.dev: "generated_dev:20"}
 cells:
-  - {label: SimCSE, set: {method: simcse, train.encoder: wiki-l1-h64}}
+  - {label: SimCSE, set: {method: simcse, train.encoder: words-l1-h64}}
   - {label: InferSent, set: {method: infersent, train.encoder: VECTORS}}
 """
 VECTORS = Path(__file__).parents[2] / "cse_train" / "programs" / "word_vectors.txt"
@@ -154,13 +154,13 @@ def test_word_vectors_have_no_rows_without_training(tmp_path: Path) -> None:
     (tmp_path / "W.yaml").write_text(WORDS_SPACE.replace("VECTORS", str(VECTORS)))
     ledger = Ledger.open(tmp_path / "ledger.db")
     untrained.ensure(resolve(load_space(str(tmp_path / "W.yaml"))), ledger, DataPaths())
-    assert {entry.encoder for entry in ledger.baselines()} == {"wiki-l1-h64"}
+    assert {entry.encoder for entry in ledger.baselines()} == {"words-l1-h64"}
 
 
 TWO_CORPORA = """version: 1
 id: T
 method: simcse
-set: {train.encoder: wiki-l1-h64, train.dev: "generated_dev:20"}
+set: {train.encoder: words-l1-h64, train.dev: "generated_dev:20"}
 space:
   train.corpus: {grid: [generated, file]}
 """

@@ -26,11 +26,11 @@ def run(somewhere: Path) -> Path:
     flat = {
         "method": "simcse",
         "method.pooler": "mean",
-        "train.encoder": "wiki-l1-h64",
+        "train.encoder": "words-l1-h64",
         "train.dev": "generated_dev:20",
     }
     config = parse_run(flat)
-    model = load_method("simcse").build(config.options, load_backbone("wiki-l1-h64"))
+    model = load_method("simcse").build(config.options, load_backbone("words-l1-h64"))
     folder = somewhere / "runs" / "one"
     checkpoint.save_best(folder, config, model, {})
     ledger = Ledger.open(somewhere / "results" / "ledger.db")
@@ -91,9 +91,9 @@ def test_other_suites_of_a_run_are_named_by_metric_and_rule(
 
 def test_a_plain_encoder_and_what_is_none(capsys: pytest.CaptureFixture[str], somewhere: Path) -> None:
     suite = ("--suite", "generated_dev:20")
-    assert "pooler first_last" in printed(capsys, "eval", "wiki-l1-h64", "--pooler", "first_last", *suite)
-    assert refused(capsys, "eval", "wiki-l1-h64", *suite).startswith("cse: which pooler: ")
-    assert refused(capsys, "eval", "wiki-l1-h64", "--pooler", "cls", *suite).startswith("cse: untrained pooler: ")
+    assert "pooler first_last" in printed(capsys, "eval", "words-l1-h64", "--pooler", "first_last", *suite)
+    assert refused(capsys, "eval", "words-l1-h64", *suite).startswith("cse: which pooler: ")
+    assert refused(capsys, "eval", "words-l1-h64", "--pooler", "cls", *suite).startswith("cse: untrained pooler: ")
     assert refused(capsys, "eval", ".", *suite).startswith("cse: not a model: ")
     assert refused(capsys, "eval", "nothing", *suite).startswith("cse: no such run: ")
 
@@ -109,7 +109,7 @@ def test_a_plain_encoder_and_what_is_none(capsys: pytest.CaptureFixture[str], so
     ],
 )
 def test_mistakes_are_one_line(option: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "eval", "wiki-l1-h64", "--pooler", "mean", *option).startswith(f"cse: {told}")
+    assert refused(capsys, "eval", "words-l1-h64", "--pooler", "mean", *option).startswith(f"cse: {told}")
 
 
 def test_embed_writes_a_row_a_line(capsys: pytest.CaptureFixture[str], run: Path, somewhere: Path) -> None:

@@ -39,9 +39,9 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def a_run(method: str = "simcse", **settings: object) -> Path:
     """The folder of a run whose best checkpoint is its start."""
-    own = {"train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean", **settings}
+    own = {"train.encoder": "words-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean", **settings}
     run = parse_run({"method": method, **own})
-    model = load_method(method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(method).build(run.options, load_backbone("words-l1-h64"))
     checkpoint.save_best(Path("run"), run, model, {"best": 1.0, "best_examples": 1})
     return Path("run")
 

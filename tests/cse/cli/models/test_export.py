@@ -15,14 +15,14 @@ from cse_train.methods import simcse
 from tests.commands import printed
 from tests.run_values import book_run, score_of
 
-FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
+FLAT = {"method": "simcse", "train.encoder": "words-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
 OWN_SPACE = """version: 1
 id: own
 method: simcse
 seeds: 1
 dev: mydev.csv
-set: {train.encoder: wiki-l1-h64, train.corpus: generated}
+set: {train.encoder: words-l1-h64, train.corpus: generated}
 space: {method.temperature: {grid: [0.05]}}
 """
 

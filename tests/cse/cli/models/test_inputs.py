@@ -64,7 +64,7 @@ def test_pairs_leave_the_text_of_a_data_folder_alone(tmp_path: Path) -> None:
     assert open_source("nli", paths).columns == ("sent0", "sent1")
 
 
-SMALL = ("--profile", "small", "--set", "train.encoder=wiki-l1-h64", "--set", "train.dev=generated_dev:40")
+SMALL = ("--profile", "small", "--set", "train.encoder=words-l1-h64", "--set", "train.dev=generated_dev:40")
 FILE = ("--set", "train.corpus=file", "--set", "train.evaluations=1")
 
 
@@ -126,12 +126,11 @@ def test_a_pickle_with_code_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(find_weights() / "wiki-l1-h64", "model")
-    shutil.copytree(find_weights() / "tokenizer", "model", dirs_exist_ok=True)
+    shutil.copytree(find_weights() / "words-l1-h64", "model")
     Path("model/model.safetensors").unlink()
     torch.save({"weight": Attack()}, "model/pytorch_model.bin")
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
-    small = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=wiki-l1-h64")
+    small = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=words-l1-h64")
     own = tuple(part for pair in small for part in ("--set", pair)) if argv[0] == "train" else ()
     assert main([argv[0], argv[1], *own, *argv[2:]]) == 2
     *_, line = capsys.readouterr().err.strip().splitlines()

@@ -34,7 +34,7 @@ SUITE = "generated_dev:40"
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished run of the ledger; its encoder lay at `old`."""
     monkeypatch.chdir(tmp_path)
-    encoder(tmp_path / "old", "wiki-l1-h64")
+    encoder(tmp_path / "old", "words-l1-h64")
     train = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.learning_rate": 1e-4}
     config = parse_run({"method": "simcse", "method.pooler": "mean", "train.encoder": str(tmp_path / "old"), **train})
     hashes = identity(config, DataPaths())
@@ -70,13 +70,13 @@ def test_another_encoder_is_refused_at_the_old_path_and_at_the_given_one(
 ) -> None:
     """One of the same shape and tokenizer too: its configuration and prompts would count."""
     (tmp_path / "old").rename(tmp_path / "new")
-    config = json.loads((encoder(tmp_path / "old", "wiki-l1-h64") / "config.json").read_text())
+    config = json.loads((encoder(tmp_path / "old", "words-l1-h64") / "config.json").read_text())
     (tmp_path / "old" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 0.5}))
     (tmp_path / "a.txt").write_text("A man plays.\n")
     assert "old, which holds another; cse run SPACE" in refused(capsys, "embed", run, "a.txt", "--to", "a.npy")
     assert "old, which holds another; cse run SPACE" in refused(capsys, "eval", run, "--suite", SUITE)
     assert "another encoder: encoder=" in refused(capsys, "eval", run, "--suite", SUITE, "--encoder", "old")
-    assert "another encoder: encoder=" in refused(capsys, "eval", run, "--suite", SUITE, "--encoder", "wiki-l2-h128")
+    assert "another encoder: encoder=" in refused(capsys, "eval", run, "--suite", SUITE, "--encoder", "words-l2-h128")
 
 
 def test_scores_of_runs_take_the_path_that_a_later_sweep_names(
@@ -102,4 +102,4 @@ def test_a_run_outside_a_ledger_says_which_folder_it_needs(
     line = refused(capsys, "eval", "copy", "--suite", SUITE)
     assert f"missing folder: train.encoder={tmp_path}/old" in line and "give --encoder FOLDER" in line
     assert score(capsys, "copy", "--encoder", "new") == before
-    assert "no run: encoder=" in refused(capsys, "eval", "wiki-l1-h64", "--pooler", "mean", "--encoder", "new")
+    assert "no run: encoder=" in refused(capsys, "eval", "words-l1-h64", "--pooler", "mean", "--encoder", "new")

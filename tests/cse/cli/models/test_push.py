@@ -19,7 +19,7 @@ from cse_train.encoder.backbone import load_backbone
 from cse_train.methods import simcse
 
 CSE = [sys.executable, "-m", "cse"]
-FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
+FLAT = {"method": "simcse", "train.encoder": "words-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 TOKEN = "hf_of_this_test"
 
 

@@ -12,7 +12,7 @@ import pytest
 from cse_train import checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-SETTINGS = ("encoder=wiki-l1-h64", "corpus=generated", "dev=generated_dev:40", "batch_size=8", "evaluations=1000")
+SETTINGS = ("encoder=words-l1-h64", "corpus=generated", "dev=generated_dev:40", "batch_size=8", "evaluations=1000")
 COMMAND = "import sys; from cse.cli.app import main; sys.exit(main())"
 
 

@@ -23,7 +23,7 @@ from tests.run_values import book_run, point_of
 FLAT = {
     "method": "simcse",
     "method.pooler": "mean",
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "train.dev": "generated_dev:20",
 }
 
@@ -39,7 +39,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         for seed in range(2):
             book(opened, cell, seed, 50.0 + cell + seed)
     run = parse_run(FLAT)
-    model = load_method("simcse").build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method("simcse").build(run.options, load_backbone("words-l1-h64"))
     checkpoint.save_best(tmp_path / "runs" / "cell11-seed1", run, model, {})
     return opened
 
@@ -108,12 +108,12 @@ def test_runs_of_a_cell_on_two_corpora_are_two_rows(capsys: pytest.CaptureFixtur
 
 def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     """The first score was the best, and below the encoder without training: the pick is no success."""
-    run = {**FLAT, "train.encoder": "wiki-l1-h64", "train.corpus": "generated", "train.dev_max_length": 512}
+    run = {**FLAT, "train.encoder": "words-l1-h64", "train.corpus": "generated", "train.dev_max_length": 512}
     ledger.record_sweep("harm", SweepSpec({"title": "t"}))
     ledger.link("harm", [("harmed", {}, 0)])
     points = [point_of(8, 40.0), point_of(16, 40.0, step=2, best_examples=8)]
     book_run(ledger, "harmed", run, examples=16, best=40.0, best_examples=8, points=points)
-    key = ("generated_dev:20", "wiki-l1-h64", "generated", 512)
+    key = ("generated_dev:20", "words-l1-h64", "generated", 512)
     ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
     said = printed(capsys, "best", "harm")
     assert "of the pick: below the encoder without training (generated_dev:20 41.50): 1 of 1 runs" in said

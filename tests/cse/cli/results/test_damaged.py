@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("somewhere")
 )
 def test_a_truncated_checkpoint(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]) -> None:
     Path("run/best").mkdir(parents=True)
-    shutil.copy(find_weights() / "wiki-l1-h64" / "model.safetensors", "run/best/model.safetensors")
+    shutil.copy(find_weights() / "words-l1-h64" / "model.safetensors", "run/best/model.safetensors")
     with open("run/best/model.safetensors", "r+b") as file:
         file.truncate(1000)
     Path("text.txt").write_text("a line\n", encoding="utf8")

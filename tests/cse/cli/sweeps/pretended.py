@@ -25,7 +25,7 @@ title: {id}, made for a test
 method: esimcse
 seeds: 2
 evaluate: ["generated_dev:40"]
-set: {{train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:40", train.examples: 128}}
+set: {{train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:40", train.examples: 128}}
 space:
   method.dup_rate: {{grid: {rates}}}
 paper:

@@ -29,7 +29,7 @@ from tests.site_ledger import train
 SETTINGS = {
     "train.corpus": "generated",
     "train.dev": "generated_dev:20",
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "method.dup_rate": 0.32,
 }
 SWEEP = "E7 " + " ".join(f"{key}={SETTINGS[key]}" for key in sorted(SETTINGS))
@@ -182,7 +182,7 @@ id: mine
 plugins: [tension.py]
 method: tension
 seeds: 2
-set: {train.corpus: generated, train.dev: "generated_dev:20", train.encoder: wiki-l1-h64}
+set: {train.corpus: generated, train.dev: "generated_dev:20", train.encoder: words-l1-h64}
 space: {method.scale: {grid: [2.0, 3.0]}}
 COMPONENTS"""
 

@@ -25,7 +25,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 1
-set: {train.encoder: wiki-l1-h64, train.corpus: file, train.dev: "generated_dev:16"}
+set: {train.encoder: words-l1-h64, train.corpus: file, train.dev: "generated_dev:16"}
 space:
   method.temperature: {grid: [0.05]}
 """

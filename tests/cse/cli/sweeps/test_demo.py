@@ -12,7 +12,7 @@ from cse.cli.sweeps.demo import run_demo
 from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 TINY = {
-    "train.encoder": "wiki-l2-h128",
+    "train.encoder": "words-l2-h128",
     "train.dev": "generated_dev:40",
     "train.examples": 32,
     "train.batch_size": 8,
@@ -22,7 +22,7 @@ id: mine
 method: simcse
 seeds: 1
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 32

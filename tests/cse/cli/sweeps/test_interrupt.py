@@ -16,7 +16,7 @@ id: mine
 method: simcse
 seeds: 4
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: {examples}

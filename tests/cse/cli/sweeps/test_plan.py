@@ -24,7 +24,7 @@ cells:
 {cells}
 """
 PROFILE = """version: 1
-train: {encoder: wiki-l1-h64, corpus: generated, dev: "generated_dev:20", examples: 640, batch_size: 64}
+train: {encoder: words-l1-h64, corpus: generated, dev: "generated_dev:20", examples: 640, batch_size: 64}
 """
 CELL = "  - {{label: {label}, set: {{{settings}}}}}"
 PLAIN = ("plain", "method.objective: unsupervised")
@@ -83,7 +83,7 @@ def test_absent_word_vectors_are_named_with_source_and_option(capsys: pytest.Cap
     """Where the encoder tells the rows apart, and where the profile alone names it."""
     Path("p.yaml").write_text(PROFILE + "methods: {infersent: {train.encoder: mine.txt}}\n")
     space = 'version: 1\nid: W\ntitle: A table\nseeds: 1\nevaluate: ["generated_dev:20"]\ncells:\n'
-    words = ["method: infersent, train.encoder: crawl-300d-2M.vec", "method: simcse, train.encoder: wiki-l1-h64"]
+    words = ["method: infersent, train.encoder: crawl-300d-2M.vec", "method: simcse, train.encoder: words-l1-h64"]
     for cells, wanted in (
         (words, "get it from https://dl.fbaipublicfiles.com/fasttext/vectors-english/crawl-300d-2M.vec.zip, or give "
          "its path by --profile FILE with `substitutions: {train.encoder: {crawl-300d-2M.vec: VECTORS}}`"),
@@ -99,7 +99,7 @@ def test_absent_word_vectors_are_named_with_source_and_option(capsys: pytest.Cap
 def test_the_named_options_give_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
-    folder = find_weights() / "wiki-l2-h128"
+    folder = find_weights() / "words-l2-h128"
     Path("p.yaml").write_text(f"{PROFILE}substitutions:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
@@ -202,7 +202,7 @@ method: simcse
 seeds: 1
 set: {train.corpus: generated, train.dev: "generated_dev:20"}
 space:
-  train.encoder: {choice: [wiki-l1-h64, nosuchbert]}
+  train.encoder: {choice: [words-l1-h64, nosuchbert]}
   train.learning_rate: {loguniform: [1e-5, 1e-3]}
 search: {sampler: random, num_samples: 3}
 """
@@ -220,7 +220,7 @@ def test_a_search_checks_the_inputs_of_all_that_it_may_propose_before_its_first_
     line = refused(capsys, "run", "hunt.yaml")
     assert line.startswith("cse: missing encoder: train.encoder=nosuchbert; ")
     assert not Path("results/ledger.db").exists() or not Ledger.open("results/ledger.db").runs()
-    Path("hunt.yaml").write_text(SEARCH.replace("nosuchbert", "wiki-l2-h128"))
+    Path("hunt.yaml").write_text(SEARCH.replace("nosuchbert", "words-l2-h128"))
     assert "0 done, 3 to run\n" in printed(capsys, "plan", "hunt.yaml")
 
 

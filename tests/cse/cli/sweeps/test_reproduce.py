@@ -118,10 +118,10 @@ def test_a_half_finished_sweep_says_which_cells_are_missing(capsys: pytest.Captu
 
 def test_cells_that_lack_an_input_do_not_stop_a_table(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
     text = Path(space("A1", 0.1, 0.2)).read_text(encoding="utf8")
-    both = "  train.encoder: {grid: [wiki-l1-h64, bert-none-such]}\npaper:"
-    keyed = text.replace("train.encoder: wiki-l1-h64, ", "").replace("paper:", both)
+    both = "  train.encoder: {grid: [words-l1-h64, bert-none-such]}\npaper:"
+    keyed = text.replace("train.encoder: words-l1-h64, ", "").replace("paper:", both)
     Path("A1.yaml").write_text(
-        keyed.replace("{key: {", "{key: {train.encoder: wiki-l1-h64, "),
+        keyed.replace("{key: {", "{key: {train.encoder: words-l1-h64, "),
         encoding="utf8",
     )
     out, _ = given(capsys, "A1.yaml", "--yes")
@@ -133,7 +133,7 @@ def test_a_table_of_which_every_cell_lacks_an_input_is_left_out(
     capsys: pytest.CaptureFixture[str], sweeps: Sweeps
 ) -> None:
     text = Path(space("B1", 0.1, 0.2)).read_text(encoding="utf8")
-    Path("B1.yaml").write_text(text.replace("wiki-l1-h64", "bert-none-such"), encoding="utf8")
+    Path("B1.yaml").write_text(text.replace("words-l1-h64", "bert-none-such"), encoding="utf8")
     out, _ = given(capsys, space("A1", 0.1, 0.2), "B1.yaml", "--yes")
     assert "B1: left out, every cell lacks an input" in out and "**A1" in out and "**B1" not in out
     _, said = given(capsys, "B1.yaml", "--yes", code=2)
@@ -179,14 +179,14 @@ def test_models_that_nobody_trains_are_scored_before_the_runs(
 ) -> None:
     """The table that is given while others train has them; a second call computes nothing."""
     rows = """  references:
-    - {label: Mean, evaluated: {encoder: wiki-l1-h64, pooler: mean}, cells: {"generated_dev:40": 50.25}}
+    - {label: Mean, evaluated: {encoder: words-l1-h64, pooler: mean}, cells: {"generated_dev:40": 50.25}}
     - {label: GloVe, evaluated: {vectors: glove.840B.300d}, cells: {"generated_dev:40": 51.0}}
 """
     path = Path(space("A1", 0.1, 0.2))
     path.write_text(path.read_text(encoding="utf8") + rows, encoding="utf8")
     sweeps.protocol = {"aggregation": "all", "pooler": "cls", "code_version": "1"}
     out, said = given(capsys, "A1.yaml", "--yes", "--out", "tables")
-    assert said == ["cse: scoring without training: wiki-l1-h64, mean, on generated_dev:40"]
+    assert said == ["cse: scoring without training: words-l1-h64, mean, on generated_dev:40"]
     assert "missing input: GloVe: missing data: word vectors glove.840B.300d; put vectors/glove.840B.300d.txt" in out
     assert "- Not scored: GloVe: missing data: word vectors glove.840B.300d" in out
     mean, glove = json.loads(Path("tables/A1.json").read_text(encoding="utf8"))["references"]

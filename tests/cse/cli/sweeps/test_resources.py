@@ -92,7 +92,7 @@ def test_a_card_that_is_not_there_is_refused(
 def planned_to_train(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     """The last line of a `cse run` that is refused when it has been planned, before Ray starts."""
     generated = [f"--set=train.{name}" for name in ("corpus=generated", "dev=generated_dev:20", "examples=64")]
-    assert main(["run", "mine.yaml", "--set=train.encoder=wiki-l1-h64", *generated, *options]) == 2
+    assert main(["run", "mine.yaml", "--set=train.encoder=words-l1-h64", *generated, *options]) == 2
     assert not Path("results", "runs").exists(), "no run has been begun"
     return capsys.readouterr().err.strip().splitlines()[-1]
 

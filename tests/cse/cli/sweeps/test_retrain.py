@@ -26,7 +26,7 @@ id: mine
 method: simcse
 seeds: 2
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:20"
   train.examples: 32

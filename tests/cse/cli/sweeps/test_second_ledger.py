@@ -28,7 +28,7 @@ method: simcse
 seeds: 2
 evaluate: []
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 64

@@ -23,7 +23,7 @@ id: tiny
 method: simcse
 seeds: 2
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: {examples}

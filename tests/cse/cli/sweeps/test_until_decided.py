@@ -18,7 +18,7 @@ title: two learning rates
 method: simcse
 evaluate: ["generated_dev:40"]
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 32

@@ -19,7 +19,7 @@ method: esimcse
 space:
   method.dup_rate: {grid: [0.1, 0.2]}
   train.corpus: {grid: [generated, nli]}
-  train.encoder: {grid: [wiki-l4-h128, large]}
+  train.encoder: {grid: [words-l4-h128, large]}
 """
 PROFILE = """version: 1
 train: {dev: "generated_dev:20", batch_size: 8, evaluations: 20}
@@ -71,7 +71,7 @@ def test_a_line_for_each_cell_and_why_others_have_none(
     done = next(line for line in lines if line[3] == "done")
     assert done[4:] == ["41.50", "0.351 (contrastive 0.34, rtd 1.21)", "0.2", "-1.50", "0.9", "0.11", "", "160"]
     assert [line[3] for line in lines[2:]].count("missing input") == 2
-    assert "- T dup_rate=0.2 corpus=generated encoder=wiki-l4-h128: failed: loss is nan" in text
+    assert "- T dup_rate=0.2 corpus=generated encoder=words-l4-h128: failed: loss is nan" in text
     assert "- T train.encoder=large: no counterpart in profile p" in text
     assert "missing input: missing data: train.corpus=nli needs" in text
 
