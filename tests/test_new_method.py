@@ -71,7 +71,7 @@ method: noisy
 seeds: 1
 evaluate: ["generated_dev:40"]
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 32

@@ -75,5 +75,5 @@ def test_a_space_names_a_new_suite_and_no_torch_is_imported(copy: Path) -> None:
 
 def test_eval_lists_and_scores_a_new_suite(copy: Path) -> None:
     assert "lengths, mteb:TASK, norms, probing" in " ".join(called(copy, COMMAND, "eval", "--help").split())
-    scored = called(copy, COMMAND, "eval", "wiki-l1-h64", "--pooler", "mean", "--suite", "norms,generated_dev:20")
+    scored = called(copy, COMMAND, "eval", "words-l1-h64", "--pooler", "mean", "--suite", "norms,generated_dev:20")
     assert "mean_norm" in scored and "spearman" in scored

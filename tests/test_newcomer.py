@@ -23,7 +23,7 @@ seeds: 1
 dev: {file: dev.tsv, name: my_dev}
 set:
   train.corpus: file
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.examples: 64
   train.batch_size: 8
   train.evaluations: 2
@@ -159,7 +159,7 @@ def test_an_error_in_their_method_has_its_line(newcomer: Newcomer) -> None:
     broken = TENSION.replace("packed = ", "packed = batch.nothing or ")
     (newcomer.folder / "broken.py").write_text(broken, encoding="utf8")
     (number,) = (i for i, line in enumerate(broken.splitlines(), 1) if "batch.nothing" in line)
-    settings = ("train.corpus=generated", "train.encoder=wiki-l1-h64", "train.examples=64", "train.batch_size=8")
+    settings = ("train.corpus=generated", "train.encoder=words-l1-h64", "train.examples=64", "train.batch_size=8")
     words = [word for setting in (*settings, "train.dev=generated_dev:40") for word in ("--set", setting)]
     done = newcomer.call("train", "broken", "--plugins", "broken.py", "--to", "nowhere", *words)
     assert done.returncode != 0 and f"broken.py:{number}" in done.stderr and "nothing" in done.stderr

@@ -13,7 +13,7 @@ id: mine
 method: simcse
 seeds: 2
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 32
@@ -47,8 +47,8 @@ def test_the_wheel_holds_the_data_and_neither_tests_nor_benchmarks(wheel: Path) 
         "search_spaces/profiles/small.yaml",
         "search_spaces/profiles/wiki_small.yaml",
         "cse_train/weights/tokenizer/tokenizer.json",
-        "cse_train/weights/wiki-l4-h128/model.safetensors",
-        "cse_train/weights/wiki-l4-h128/config.json",
+        "cse_train/weights/words-l4-h128/model.safetensors",
+        "cse_train/weights/words-l4-h128/config.json",
         "cse_train/weights/words-l4-h128/model.safetensors",
         "cse_train/weights/words-l4-h128/tokenizer.json",
     ):

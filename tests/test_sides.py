@@ -29,7 +29,7 @@ id: mine
 title: Two rates
 method: simcse
 seeds: 1
-set: {train.corpus: generated, train.dev: "generated_dev:20", train.encoder: wiki-l1-h64, train.examples: 64}
+set: {train.corpus: generated, train.dev: "generated_dev:20", train.encoder: words-l1-h64, train.examples: 64}
 space: {train.learning_rate: {grid: [1.0e-4, 3.0e-4]}}
 """
 

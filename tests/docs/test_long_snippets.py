@@ -12,7 +12,7 @@ from tests.docs.snippets import REPO, blocks, commands
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 BUNDLES = sorted(str(path.relative_to(REPO)) for path in REPO.glob("docs/results/bundles/*.jsonl.gz"))
-SMALL = ("train.encoder=wiki-l1-h64", "train.examples=64", "train.evaluations=2", "train.batch_size=16")
+SMALL = ("train.encoder=words-l1-h64", "train.examples=64", "train.evaluations=2", "train.batch_size=16")
 SPACE = """\
 version: 1
 id: tiny

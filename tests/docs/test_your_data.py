@@ -17,7 +17,7 @@ SPACES = re.findall(r"^```yaml\n(version:.*?)^```", PAGE, re.MULTILINE | re.DOTA
 COMMANDS = [
     shlex.split(line)[1:] for line in re.findall(r"^cse .*$", PAGE, re.MULTILINE) if not line.startswith("cse: ")
 ]
-SMALL = ("train.encoder=wiki-l1-h64", "train.examples=64", "train.evaluations=2", "train.batch_size=16")
+SMALL = ("train.encoder=words-l1-h64", "train.examples=64", "train.evaluations=2", "train.batch_size=16")
 
 
 @pytest.fixture

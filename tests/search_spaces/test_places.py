@@ -43,7 +43,7 @@ def build(*given): ...
 def folder(tmp_path: Path) -> Path:
     """A folder with two encoders, one of which is called as a model of the hub, and one as a shipped encoder."""
     place = tmp_path / "project"
-    for name in ("enc", "models/other", "org/hub-like", "wiki-l2-h128"):
+    for name in ("enc", "models/other", "org/hub-like", "words-l2-h128"):
         (place / name).mkdir(parents=True)
     return place
 
@@ -69,22 +69,22 @@ def test_a_relative_path_counts_from_the_spaces_folder_wherever_the_shell_stands
 
 
 def test_names_of_the_hub_and_of_shipped_encoders_stay_names(folder: Path) -> None:
-    values = "[bert-base-uncased, org/name, wiki-l2-h128, glove-6b-50d, org/hub-like, ./wiki-l2-h128]"
+    values = "[bert-base-uncased, org/name, words-l2-h128, glove-6b-50d, org/hub-like, ./words-l2-h128]"
     space = space_of(folder, f"space: {{train.encoder: {{grid: {values}}}}}")
     assert space.axes["train.encoder"].arguments == (
         "bert-base-uncased",
         "org/name",
-        "wiki-l2-h128",
+        "words-l2-h128",
         "glove-6b-50d",
         str(folder / "org" / "hub-like"),
-        str(folder / "wiki-l2-h128"),
+        str(folder / "words-l2-h128"),
     )
 
 
 def test_a_path_is_absolute_wherever_a_setting_may_stand(folder: Path) -> None:
     text = """
 space:
-  train.encoder: {grid: [enc, wiki-l1-h64]}
+  train.encoder: {grid: [enc, words-l1-h64]}
   method.generator: {grid: [models/other], when: {train.encoder: [enc]}}
 evaluate: [transfer_dev]
 set_for: {transfer_dev: {train.encoder: models/other}}
@@ -95,7 +95,7 @@ paper:
   metric: Spearman
   source: https://example.org
   columns: [sts_dev]
-  rows: [{key: {train.encoder: wiki-l1-h64}, cells: {sts_dev: 1.0}}]
+  rows: [{key: {train.encoder: words-l1-h64}, cells: {sts_dev: 1.0}}]
   default: {train.encoder: enc, method.generator: models/other}
   references: [{label: it, evaluated: {encoder: ./enc, pooler: mean}, cells: {sts_dev: 1.0}}]
 """
@@ -180,4 +180,4 @@ def test_a_name_that_is_none_is_told_where_folders_count_from(folder: Path, monk
     monkeypatch.chdir(folder)
     with pytest.raises(ConfigError, match="missing encoder: train.encoder=enc; no such shipped encoder or folder"):
         locate("enc")  # only what was made absolute is a folder: a worker's folder is another
-    assert locate("wiki-l2-h128") == find_weights() / "wiki-l2-h128"
+    assert locate("words-l2-h128") == find_weights() / "words-l2-h128"

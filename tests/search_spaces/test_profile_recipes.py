@@ -39,10 +39,10 @@ def test_an_axis_wins_over_a_recipe(tmp_path):
 
 
 def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
-    by_method = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
+    by_method = {"declutr": {"train.encoder": {"base": "words-l4-h128"}}}
     profile = Profile("p", substitutions={"train.encoder": {"base": None}, **by_method})
     runs = [(cell.label, cell.run(0).train.encoder) for cell in cells(tmp_path, profile)]
-    assert runs == [("one", "large"), ("three", "wiki-l4-h128")]
+    assert runs == [("one", "large"), ("three", "words-l4-h128")]
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_a_profile_is_laid_over_the_one_that_it_extends(tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "version: 1\nextends: small\ntrain: {examples: 640}\n"
         "methods: {d2cse: {train.learning_rate: 0.2}}\n"
-        "substitutions: {train.encoder: {roberta-base: wiki-l2-h128}, d2cse: {train.examples: {'1000000': 320}}}\n"
+        "substitutions: {train.encoder: {roberta-base: words-l2-h128}, d2cse: {train.examples: {'1000000': 320}}}\n"
         "recipes: [{when: {method: simcse}, set: {train.dropout: 0.2}}]\n"
     )
     mine, small = load_profile(str(tmp_path / "mine.yaml")), load_profile("small")
     assert mine.name == "mine"
     assert mine.train == {**small.train, "train.examples": 640}
     assert mine.methods == {**small.methods, "d2cse": {**small.methods["d2cse"], "train.learning_rate": 0.2}}
-    assert mine.substitution("train.encoder", "roberta-base", "simcse") == "wiki-l2-h128"
+    assert mine.substitution("train.encoder", "roberta-base", "simcse") == "words-l2-h128"
     assert mine.substitution("train.encoder", "bert-base-uncased", "simcse") == "words-l4-h128"
     assert mine.substitution("train.examples", 1000000, "d2cse") == 320
     assert mine.substitution("train.examples", 2000000, "d2cse") == 25600

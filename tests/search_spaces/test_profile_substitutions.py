@@ -26,7 +26,7 @@ cells:
   - {label: one, set: {train.encoder: large}}
   - {label: two, set: {train.encoder: base}}
 """
-PROFILE = Profile("p", {"train.corpus": "generated"}, {}, {"train.encoder": {"large": None, "base": "wiki-l4-h128"}})
+PROFILE = Profile("p", {"train.corpus": "generated"}, {}, {"train.encoder": {"large": None, "base": "words-l4-h128"}})
 
 
 def resolved(folder, text, **overrides):
@@ -38,7 +38,7 @@ def test_the_row_keeps_the_table_s_name_and_the_run_takes_the_other(tmp_path):
     space = resolved(tmp_path, SPACE)
     cell = space.cells()[0]
     assert cell.key == {"train.encoder": "base", "method.dup_rate": 0.1}
-    assert cell.run(0).train.encoder == "wiki-l4-h128"
+    assert cell.run(0).train.encoder == "words-l4-h128"
     assert space.cells()[-1].run(0).train.encoder == "tiny"
 
 
@@ -64,7 +64,7 @@ def test_the_command_line_is_taken_as_it_stands(tmp_path):
 
 def test_the_table_says_so_and_keeps_the_other_published_numbers(tmp_path):
     spec = build.spec_of(resolved(tmp_path, SPACE))
-    assert spec.notes == ["At profile p: train.encoder=large left out, train.encoder=base is wiki-l4-h128."]
+    assert spec.notes == ["At profile p: train.encoder=large left out, train.encoder=base is words-l4-h128."]
     assert [row.key["train.encoder"] for row in spec.published] == ["base"]
     assert spec.columns == ["sts_dev", "transfer_dev"]
 

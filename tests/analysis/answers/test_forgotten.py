@@ -23,7 +23,7 @@ SPACE = """version: 1
 id: kept
 method: simcse
 seeds: 2
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:30"}
+set: {train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:30"}
 evaluate: ["generated_dev:20"]
 forgotten: ["generated_dev:20"]
 space:
@@ -49,7 +49,7 @@ def ledger(tmp_path: Path, space: Path) -> Ledger:
             hashes = identity(run, paths)
             name = signature(run, hashes)
             book_run(made, name, run.flat(), seed=seed, identity=hashes, examples=64, best=50.0)
-            model = open_model(Path("wiki-l1-h64"), pooler=BEFORE[run.flat()["method.pooler"]])
+            model = open_model(Path("words-l1-h64"), pooler=BEFORE[run.flat()["method.pooler"]])
             (score,) = evaluate(model, paths, [COLUMN], options("senteval", "test", "all"))
             made.add_score(name, replace(score, value=score.value + change))
     return made

@@ -42,7 +42,6 @@ def recorded(
     (folder / "enc").mkdir(parents=True, exist_ok=True)
     if encoder:
         shutil.copytree(find_weights() / encoder, folder / "enc", dirs_exist_ok=True)
-        shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder / "enc")
     (folder / "space.yaml").write_text(TEXT)
     (folder / "scale.yaml").write_text("version: 1\ntrain: {examples: 64}\n")
     monkeypatch.chdir(folder)
@@ -135,7 +134,7 @@ def test_a_sweep_has_each_run_once_after_its_encoder_moved(tmp_path: Path, monke
 
 def test_a_sweep_knows_what_its_paths_held_when_they_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs began under another path, which is gone too; recorded again without the folder, it still knows."""
-    ledger = recorded(tmp_path / "project", monkeypatch, encoder="wiki-l1-h64")
+    ledger = recorded(tmp_path / "project", monkeypatch, encoder="words-l1-h64")
     place = tmp_path / "project" / "enc"
     run = resolve(load_space(tmp_path / "project" / "space.yaml"), None, {"train.batch_size": 16}).cells()[0].run(0)
     hashes = identity(run, data_paths(None, None, None))
@@ -153,18 +152,17 @@ def test_a_sweep_knows_what_its_paths_held_when_they_are_gone(tmp_path: Path, mo
 def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_path: Path) -> None:
     def folder(name: str, content: str) -> str:
         shutil.copytree(find_weights() / content, tmp_path / name)
-        shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", tmp_path / name)
         return str(tmp_path / name)
 
-    ledger, old = Ledger.open(tmp_path / "ledger.db", create=True), folder("old", "wiki-l1-h64")
+    ledger, old = Ledger.open(tmp_path / "ledger.db", create=True), folder("old", "words-l1-h64")
     setup = {"train.encoder": old, "train.corpus": "generated", "train.dev_max_length": 512}
     inputs = {"encoder": encoder_hash(old) or "", "corpus": "c", "suite": "s"}
     ledger.store_baselines([Baselines("generated_dev:20", old, "generated", 512, inputs, {"untrained mean": 1.5})])
-    new = setup | {"train.encoder": folder("new", "wiki-l1-h64")}
-    other = setup | {"train.encoder": folder("other", "wiki-l2-h128")}
+    new = setup | {"train.encoder": folder("new", "words-l1-h64")}
+    other = setup | {"train.encoder": folder("other", "words-l2-h128")}
     rows = [read_stored([each], ["generated_dev:20"], ledger) for each in (setup, new, other)]
     assert rows == [[Baseline("untrained mean", {"generated_dev:20": 1.5})]] * 2 + [[]]
-    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", old)
+    shutil.copy(find_weights() / "words-l2-h128" / "model.safetensors", old)
     assert read_stored([setup], ["generated_dev:20"], ledger) == []
     shutil.rmtree(old)
     assert len(read_stored([setup], ["generated_dev:20"], ledger)) == 1  # not here: by its name

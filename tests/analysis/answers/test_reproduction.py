@@ -52,10 +52,10 @@ def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:
 
 SCALES = [
     ("S3", "tiny", {}, "tiny, 2 layers, 12,800 sentences"),
-    ("S3", "wiki_small", {"train.encoder": "wiki-l2-h128", "train.examples": 6400, "train.evaluations": 10},
-     "wiki_small, 2 layers, 6,400 sentences, 10 evaluations"),
-    ("S3", "small", {"train.encoder": "wiki-l4-h128", "train.batch_size": 32},
-     "small, wiki-l4-h128, 25,600 sentences, train.batch_size=32"),
+    ("S3", "small", {"train.encoder": "words-l2-h128", "train.examples": 6400, "train.evaluations": 20},
+     "small, 2 layers, 6,400 sentences, 20 evaluations"),
+    ("S3", "small", {"train.encoder": "other-l4-h128", "train.batch_size": 32},
+     "small, other-l4-h128, 25,600 sentences, train.batch_size=32"),
     ("S3", "mid", {}, "mid, 4 layers, 100,000 sentences"),
     ("S3", "paper", {}, "paper, bert-base-uncased, 1,000,000 sentences"),
     ("D10", "small", {}, "small, 4 layers, 25,600 sentences"),

@@ -15,9 +15,9 @@ from cse_train.results import Protocol
 from tests.analysis.ledger.older import make_version_1
 
 ROWS = {"untrained [CLS]": 51.50283, "word counts": 56.5, "idf bag of words": 75.17}
-ENTRY = Baselines("sts_dev", "wiki-l4-h128", "wiki", 512, {"suite": "b889"}, ROWS)
+ENTRY = Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": "b889"}, ROWS)
 OLD = {
-    "sts_dev train.corpus=wiki train.dev_max_length=512 train.encoder=wiki-l4-h128": {
+    "sts_dev train.corpus=wiki train.dev_max_length=512 train.encoder=words-l4-h128": {
         "inputs": {"suite": "b889"},
         "rows": ROWS,
     }
@@ -39,7 +39,7 @@ def has_table(ledger: Ledger) -> bool:
 
 
 def test_rows_are_kept_in_their_order_and_replaced_by_key(ledger: Ledger) -> None:
-    other = Baselines("sts_dev", "wiki-l4-h128", "documents", 512, {}, {"word counts": 1.0})
+    other = Baselines("sts_dev", "words-l4-h128", "documents", 512, {}, {"word counts": 1.0})
     ledger.store_baselines([ENTRY, other])
     ledger.store_baselines([Baselines(*ENTRY.key, {"suite": "new"}, ROWS | {"word counts": 57.0})])
     entries = {entry.key: entry for entry in ledger.baselines()}

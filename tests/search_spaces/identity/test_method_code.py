@@ -30,7 +30,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 2
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
+set: {train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
 space: {train.learning_rate: {grid: [1e-4]}}
 """
 

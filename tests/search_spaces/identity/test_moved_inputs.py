@@ -28,10 +28,9 @@ PATHS = DataPaths()
 VECTORS = Path(__file__).parents[2] / "cse_train" / "programs" / "word_vectors.txt"
 
 
-def encoder(folder: Path, content: str = "wiki-l1-h64") -> Path:
+def encoder(folder: Path, content: str = "words-l1-h64") -> Path:
     """A folder with a shipped encoder's files and a tokenizer of its own."""
     shutil.copytree(find_weights() / content, folder)
-    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder)
     return folder
 
 
@@ -73,7 +72,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.open(tmp_path / "ledger.db", create=True)
 
 
-WIKI = {"train.encoder": "wiki-l1-h64"}
+WIKI = {"train.encoder": "words-l1-h64"}
 """Its vocabulary is that of the generators."""
 PLACES: list[tuple[str, str, Callable[..., Path], dict]] = [
     ("simcse", "train.encoder", encoder, {}),
@@ -112,7 +111,7 @@ def test_the_same_content_at_another_path_is_the_same_run(
 @pytest.mark.parametrize("axis", [True, False])
 def test_a_search_knows_runs_whose_encoder_moved(axis: bool, tmp_path: Path, ledger: Ledger) -> None:
     def search(name: str) -> ResolvedSpace:
-        axes = {"train.encoder": {"choice": ["wiki-l2-h128", name]}} if axis else {}
+        axes = {"train.encoder": {"choice": ["words-l2-h128", name]}} if axis else {}
         more = {"search": {"sampler": "random", "num_samples": 3}}
         return space(tmp_path, "simcse", {} if axis else {"train.encoder": name}, {**axes, **SEARCH}, **more)
 
@@ -127,7 +126,7 @@ def test_a_search_knows_runs_whose_encoder_moved(axis: bool, tmp_path: Path, led
 
 
 def test_two_encoders_that_change_places_keep_their_runs_by_content(tmp_path: Path, ledger: Ledger) -> None:
-    a, b = encoder(tmp_path / "a"), encoder(tmp_path / "b", "wiki-l2-h128")
+    a, b = encoder(tmp_path / "a"), encoder(tmp_path / "b", "words-l2-h128")
     both = space(tmp_path, "simcse", {}, {"train.encoder": {"grid": [str(a), str(b)]}})
     trained(both, ledger)
     before = {m.cell.key["train.encoder"]: m.run.identity["encoder"] for m in match(both, ledger.runs())}
@@ -177,9 +176,9 @@ def test_a_path_that_is_not_here_is_known_by_its_name(tmp_path: Path, ledger: Le
 def test_a_corpus_under_another_name_is_the_same_run(tmp_path: Path, ledger: Ledger) -> None:
     for name in ("one.txt", "two.txt"):
         (tmp_path / name).write_text("a river\nby a bridge\n" * 20)
-    first = space(tmp_path, "simcse", {"train.encoder": "wiki-l1-h64", "train.corpus": "one.txt"})
+    first = space(tmp_path, "simcse", {"train.encoder": "words-l1-h64", "train.corpus": "one.txt"})
     trained(first, ledger, DataPaths(files=first.files))
-    other = space(tmp_path, "simcse", {"train.encoder": "wiki-l1-h64", "train.corpus": "two.txt"})
+    other = space(tmp_path, "simcse", {"train.encoder": "words-l1-h64", "train.corpus": "two.txt"})
     assert counts(other, ledger) == (2, 2)
 
 
@@ -188,10 +187,10 @@ def test_the_plan_names_the_options_that_came_after_a_run_and_stand_elsewhere_by
 ) -> None:
     """A ledger of before does not name them: the run's signature is that of what was done then."""
     before = {"method.guide_dropout": False, "method.opt2_negatives": "all"}
-    run = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64", **before}).cells()[0].run(0)
+    run = space(tmp_path, "sgopt", {"train.encoder": "words-l1-h64", **before}).cells()[0].run(0)
     hashes, flat = identity(run, PATHS), {key: value for key, value in run.flat().items() if key not in before}
     book_run(ledger, signature(run, hashes), flat, method="sgopt", identity=hashes, examples=64, best=50.0)
-    resolved = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64"})
+    resolved = space(tmp_path, "sgopt", {"train.encoder": "words-l1-h64"})
     assert plan([resolved.space], None, None, ledger, PATHS).stale() == [
         "not reused: 1 finished run of sgopt is trained again, the old stay in the ledger: method.guide_dropout was "
         "False, is True; method.opt2_negatives was all, is all_but_first"
@@ -224,7 +223,7 @@ def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
     trained(resolved, ledger)
     assert stale(resolved) == []
     old = ledger.runs()[0].identity["encoder"][:8]
-    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", a)
+    shutil.copy(find_weights() / "words-l2-h128" / "model.safetensors", a)
     (line,) = stale(resolved)
     new = identity(resolved.cells()[0].run(0), PATHS)["encoder"][:8]
     assert line.endswith(f"ledger: train.encoder={a} was other content (encoder {old} -> {new})")

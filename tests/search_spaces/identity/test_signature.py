@@ -222,17 +222,16 @@ def test_where_the_generator_is_not_at_hand_an_encoder_with_a_head_is_told_to_se
 
 
 @pytest.mark.parametrize("method", ["diffcse", "d2cse"])
-def test_a_generator_of_another_vocabulary_is_a_missing_input_before_the_first_run(method: str) -> None:
+def test_a_generator_of_another_vocabulary_is_a_missing_input_before_the_first_run(method: str, tmp_path: Path) -> None:
     given = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.encoder": "words-l2-h128"}
-    for generator, told in (("wiki-l1-h64", True), ("words-l1-h64", False), ("words-l2-h128", False)):
+    other = str(encoders.write_encoder(tmp_path / "m", "bert", pad_token_id=0))
+    for generator, told in ((other, True), ("words-l1-h64", False), ("words-l2-h128", False)):
         run, absent = parse_run({"method": method, **given, "method.generator": generator}), dict[str, str]()
         hashes = identity(run, DataPaths(), absent=absent)
         assert hashes["method.generator"] == generator_hash(generator)
         assert ("method" in absent) is told, absent
         if told:
-            assert absent["method"].startswith(
-                "another vocabulary: method.generator=wiki-l1-h64 reads other token ids "
-            )
+            assert absent["method"].startswith(f"another vocabulary: method.generator={other} reads other token ids ")
             assert absent["method"].endswith("; set method.generator=words-l2-h128, which has one")
             with pytest.raises(ConfigError, match="^another vocabulary: "):
                 identity(run, DataPaths())
