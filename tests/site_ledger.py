@@ -1,8 +1,7 @@
 """A ledger with finished runs of published tables, without any training: what the site and its tests are made from."""
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from search_spaces.cells import ResolvedSpace, resolve
 from search_spaces.identity.method_code import facts
 from tests.run_values import point_of
 
-REPRODUCED = Path(__file__).resolve().parents[1] / "docs" / "results" / "reproduced"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 POINTS = 8
 Score = Callable[[PlannedRun], float | None]
@@ -97,20 +95,3 @@ def _dropout(run: PlannedRun) -> float:
     dropout, fixed = float(run.cell["train.dropout"]), run.cell["method.fixed_dropout"]
     level = 40.0 if fixed else {0.0: 50.0, 0.05: 61.5, 0.15: 60.05, 0.2: 59.9}.get(dropout, 60.0)
     return level + noise(run, 3.0 if dropout == 0.01 else 0.05)
-
-
-def printed(ledger: Ledger, names: Sequence[str]) -> None:
-    """Runs whose means and deviations are those of docs/results/reproduced; the single seeds are made up."""
-    for name in names:
-        page = json.loads((REPRODUCED / f"{name}.json").read_text(encoding="utf8"))
-        cells = {json.dumps(row["key"], sort_keys=True): row["cells"] for row in page["rows"]}
-        train(ledger, small(name), 3, lambda run, cells=cells: _like(run, cells))  # type: ignore[misc]
-
-
-def _like(run: PlannedRun, cells: Mapping[str, Mapping[str, Mapping[str, float]]]) -> float | None:
-    entries = cells.get(json.dumps(dict(run.cell), sort_keys=True))
-    entry = next(iter(entries.values())) if entries else None
-    if entry is None or entry["mean"] is None:
-        return None
-    step = (-1.0, 0.2, 0.8)[(run.seed + int(run.signature[0], 16)) % 3] * 1.07
-    return entry["mean"] + (entry["sd"] or 0.0) * step

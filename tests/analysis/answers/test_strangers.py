@@ -18,7 +18,7 @@ from cse.cli.app import main
 from tests.sides import needs
 
 pytestmark = needs("importers", "bundles", "doctor")
-SHIPPED = Path(__file__).parents[3] / "docs" / "results" / "bundles" / "E7.jsonl.gz"
+SHIPPED = Path(__file__).parents[2] / "old_bundle" / "E7.jsonl.gz"
 Records = list[dict[str, Any]]
 Poison = Callable[[dict[str, Any]], object]
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from analysis.ledger import Ledger
 from cse.cli.app import main
 from tests.cluster.monitor.watching import dashboard, keep_picture
 from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, shown, unfold, violations
+from tests.site_ledger import small, train
 from tests.synthetic_ledger import write
 from tests.waiting import wait_for
 
@@ -33,8 +35,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "results").mkdir()
     write(folder / "results", 2000, 10)
     ledger = str(folder / "results" / "ledger.db")
-    for bundle in ("E7", "words_simcse", "systems", "tiny"):
+    for bundle in ("words_simcse", "words_ablations", "words_rates", "words_tiny"):
         assert main(["import", str(REPO / f"docs/results/bundles/{bundle}.jsonl.gz"), "--ledger", ledger]) == 0
+    train(Ledger.open(ledger), small("E8"), 1, lambda run: 50.0, idle=True)
     with dashboard(folder) as served:
         yield served
 
@@ -89,7 +92,7 @@ def test_a_filter_that_names_no_column_is_told_beside_it(browser: Any, address: 
 
 def test_two_runs_stand_side_by_side_with_what_differs(browser: Any, address: str) -> None:
     action_chains = pytest.importorskip("selenium.webdriver.common.action_chains")
-    opened(browser, address, "sweep=E7@wiki_small")
+    opened(browser, address, "sweep=E7@tiny")
     for place in (0, 5):
         browser.execute_script(f"document.querySelectorAll('#runs .pick')[{place}].click()")
         time.sleep(1)
@@ -110,13 +113,16 @@ def test_two_runs_stand_side_by_side_with_what_differs(browser: Any, address: st
 
 
 def test_what_is_undecided_comes_with_the_command_that_adds_seeds(browser: Any, address: str) -> None:
-    opened(browser, address, "sweep=E7@wiki_small")
+    opened(browser, address, "sweep=E7@tiny")
     wait_for(lambda: browser.find_element("id", "verdicts").is_displayed(), 60)
     unfold(browser)
     text = browser.execute_script(TEXT, "verdicts")
-    head = r"E7: 7 undecided \(at most \d+ more seeds would settle 6, [\d.]+ h\); not the paper's scale"
+    head = r"E7: 7 undecided \(at most \d+ more seeds would settle them, [\d.]+ h\); not the paper's scale"
     assert re.match(head, text), text[:200]
-    assert "cse reproduce E7 --profile wiki_small --seeds 9" in text and text.count("more seeds would decide it") == 7
+    assert (
+        "cse reproduce E7 --profile tiny --until decided --max-seeds 12" in text
+        and text.count("more seeds would decide it") == 7
+    )
 
 
 @pytest.mark.parametrize("screen", ["desk", "phone"])
@@ -147,7 +153,7 @@ def test_curves_have_a_legend_and_say_when_training_gained_nothing(browser: Any,
     legend = browser.execute_script(TEXT, "legend")
     assert "best: dup_rate=" in legend and "the best others of 2000 runs (23)" in legend and "No run" not in legend
     assert len(browser.find_elements("css selector", "#curves polyline.first")) == 1
-    opened(browser, address, "sweep=D7@wiki_tiny")
+    opened(browser, address, "sweep=E8")
     wait_for(lambda: "read no direction" in browser.execute_script(TEXT, "legend"), 10)
 
 
@@ -182,7 +188,7 @@ def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any,
 @pytest.mark.parametrize(
     "where",
     [
-        *("sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@wiki_small"),
+        *("sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@tiny"),
         *("sweep=S7@tiny", "sweep=S7@tiny&figure=parallel", "sweep=S7@tiny&figure=map"),
     ],
 )
@@ -196,7 +202,7 @@ def test_every_text_is_readable(browser: Any, address: str, where: str, screen: 
 
 
 @pytest.mark.parametrize("screen", ["desk", "dark phone"])
-@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=rows&figure=map", "sweep=E7@wiki_small"])
+@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=rows&figure=map", "sweep=E7@tiny"])
 def test_axe_has_no_finding(browser: Any, address: str, axe: str, where: str, screen: str) -> None:
     opened(browser, address, where, screen)
     time.sleep(1)

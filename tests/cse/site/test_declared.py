@@ -11,17 +11,17 @@ from analysis.ledger.exchange.merge import RecordSource
 from cse.site import gallery
 from search_spaces.catalog import load_space
 
-BUNDLES = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles"
+REPO = Path(__file__).resolve().parents[3]
 
 
 def test_the_site_repeats_a_table_as_it_was_declared(tmp_path: Path) -> None:
     with contextlib.closing(Ledger.open(tmp_path / "ledger.db")) as ledger:
-        for name in ("E7", "tiny"):
-            bundle = Bundle(BUNDLES / f"{name}.jsonl.gz")
+        for name in ("tests/old_bundle/E7", "docs/results/bundles/words_tiny"):
+            bundle = Bundle(REPO / f"{name}.jsonl.gz")
             ledger.merge(check_records(bundle), RecordSource(name, bundle.header.sha256))
         swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec.space == "E7"]
         sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], (), ledger)
     assert {scale.name: scale.study.command for scale in sheet.scales} == {
-        "wiki_tiny": "cse reproduce E7 --profile wiki_tiny --until decided --max-seeds 12",
+        "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",
         "wiki_small": "cse reproduce E7 --profile wiki_small --seeds 3",
     }

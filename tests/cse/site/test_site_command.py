@@ -41,7 +41,7 @@ def test_a_bundle_and_its_ledger_give_the_same_tables(lab: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    "shown", [pytest.param(name, marks=pytest.mark.slow) for name in ("E7.jsonl.gz", "*.jsonl.gz")]
+    "shown", [pytest.param(name, marks=pytest.mark.slow) for name in ("words_tiny.jsonl.gz", "*.jsonl.gz")]
 )
 def test_the_workflow_builds_the_site_of_the_repository_s_bundles_beside_the_docs(
     shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
