@@ -7,9 +7,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = "results/"
 BUNDLES = "bundles"
-FIRST = {scale: f"Tables at profile wiki_{scale}" for scale in ("small", "tiny")}
-TODAY = {"words": "Tables of today's encoders", "card": "Tables from a card"}
-TITLES = {"reproduced": "Reproduced tables", **FIRST, **TODAY, BUNDLES: "Runs as bundles"}
+TITLES = {"words": "Tables of the shipped encoders", "card": "Tables from a card", BUNDLES: "Runs as bundles"}
 """Folder -> its group's title, in their order."""
 
 

@@ -102,7 +102,7 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
 
     assert moved("[a](../CONTRIBUTING.md#tests)", "index.md") == "[a](project/CONTRIBUTING.md#tests)"
     assert moved("[a](docs/start.md) [b](LICENSE)", "project/README.md") == "[a](../start.md) [b](LICENSE.md)"
-    assert moved("[a](../../cse/)", "results/E7.md") == "[a](../project/cse/index.md)"
+    assert moved("[a](../../cse/)", "results/words.md") == "[a](../project/cse/index.md)"
     kept = "[a](#here) [b](none.md) [c](https://x.org/a)\n```\n[d](../README.md)\n```\n"
     assert moved(kept, "start.md") == kept
     chart = "```mermaid\nflowchart TD\n  cse.cli --> cse.doctor & cluster.launch\n```"
@@ -114,7 +114,7 @@ def test_every_page_of_results_is_in_the_navigation() -> None:
     listed = re.findall(r"'(results/[^']+\.md)'", str(results.nav()))
     assert sorted(listed) == sorted(p.relative_to(DOCS).as_posix() for p in (DOCS / "results").rglob("*.md"))
     titles = [next(iter(entry)) for entry in results.nav() if isinstance(entry, dict)]
-    assert titles[:2] == ["Reproduced tables", "Tables at profile wiki_small"] and titles[-1] == "Runs as bundles"
+    assert titles[:2] == ["Tables of the shipped encoders", "Tables from a card"] and titles[-1] == "Runs as bundles"
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:

@@ -60,7 +60,7 @@ def test_all_tables_are_planned(lab: Path, capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert len(re.findall(r"^[CDELS]\d+ ", out, re.MULTILINE)) == 45
     assert re.search(r"^E7 .* 8 +24 +24 +0 +0 +24 ", out, re.MULTILINE), "no bundle has runs of small"
-    assert main([*words("cse plan search_spaces/papers"), "--profile", "wiki_small"]) == 0
+    assert main([*words("cse plan search_spaces/papers"), "--profile", "tiny"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^E7 .* 8 +24 +24 +24 +0 +0 ", out, re.MULTILINE), "the shipped runs are done"
 

@@ -22,13 +22,13 @@ from search_spaces.profiles import load_profile
 from search_spaces.strict_yaml import parse_yaml
 from tests.docs.snippets import PAGES, REPO, Block, blocks, commands
 
-BUNDLES = tuple(f"docs/results/bundles/{name}.jsonl.gz" for name in ("E7", "systems", "tiny", "words_tiny"))
+BUNDLES = tuple(f"docs/results/bundles/{name}.jsonl.gz" for name in ("words_tiny", "words_simcse"))
 HERE = {
-    "cse import docs/results/bundles/E7.jsonl.gz": "0 runs imported, 24 already there",
-    "cse bundle systems --to systems.jsonl.gz": "36 runs of 1 sweep",
-    "cse import systems.jsonl.gz --ledger other.db": "36 runs imported, 0 already there",
-    "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08 --profile wiki_small": "undecided",
-    "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile wiki_small": "more-seeds 4: ",
+    "cse import docs/results/bundles/words_tiny.jsonl.gz": "0 runs imported, 91 already there",
+    "cse bundle E7@tiny --to e7.jsonl.gz": "42 runs of 1 sweep",
+    "cse import e7.jsonl.gz --ledger other.db": " runs imported, 0 already there",
+    "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08 --profile tiny": "undecided",
+    "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile tiny": "more-seeds 4: ",
     "cse plan S3 --profile tiny --data DIR": "8 cells x 3 seeds",
     "cse data list": "wiki1m",
     "cse plan mine.yaml --data DIR": "3 cells x 3 seeds = 9 runs",
@@ -40,7 +40,7 @@ HERE = {
 """Runs in a folder with the ledger of the shipped bundles, and prints this."""
 EXTRA = {"cse launch ray-job": ["--dry-run"], "cse launch kuberay": ["--dry-run"]}
 """Beginning of a command -> what is added, so that nothing is submitted."""
-CODES = {"cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile wiki_small": 4}
+CODES = {"cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile tiny": 4}
 LONG = "tests/docs/test_long_snippets.py"
 ELSEWHERE = {
     "cse site docs/results/bundles/*.jsonl.gz --to site": LONG,
@@ -141,7 +141,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / name).symlink_to(REPO / name)
     (folder / "DIR").mkdir()
     shutil.copy(REPO / "cluster" / "launch" / "cluster.yaml", folder)
-    shutil.copy(REPO / BUNDLES[1], folder / "systems.jsonl.gz")
+    shutil.copy(REPO / BUNDLES[0], folder / "e7.jsonl.gz")
     (whole, *_) = (block.text for block in blocks("yaml") if "\nid: mine\n" in block.text)
     (folder / "mine.yaml").write_text(whole, encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
