@@ -48,11 +48,32 @@ def profiles() -> dict[str, Path]:
     return {file.stem: file for file in (find_folder() / "profiles").glob("*.yaml")}
 
 
+HEIRS = {"wiki_small": "small", "wiki_tiny": "tiny"}
+"""Profile that is shipped no more -> the one that stands in its place."""
+
+
+def former() -> dict[str, Path]:
+    """Returns name -> file of profiles and spaces as they were shipped once, by which old sweeps are read.
+
+    Ledgers record a shipped profile or space by its name alone. Nothing here is planned or trained any more.
+    """
+    return {file.stem: file for file in (find_folder() / "former").glob("*.yaml")}
+
+
+def find_gone(setting: str, profile: str) -> str | None:
+    """Returns a line for a setting that names a profile which is shipped no more; None for any other name."""
+    if profile not in HEIRS:
+        return None
+    return f"gone profile: {setting}={profile} is shipped no more; give {HEIRS[profile]}, which stands in its place"
+
+
 def find_profile(name: str) -> Path:
     """Returns the file of a profile's name or path; raises ConfigError with the nearest name."""
     path = Path(name)
     if path.is_file():
         return path
+    if line := find_gone("profile", name):
+        raise ConfigError([line])
     if name not in (files := profiles()):
         raise ConfigError([f"unknown profile: profile={name}; {fields.nearest(name, files)}, or a YAML file"])
     return files[name]
@@ -60,9 +81,8 @@ def find_profile(name: str) -> Path:
 
 def files_in(folder: Path) -> list[Path]:
     """Returns every space file below a folder, leaving out profiles; raises ConfigError when there is none."""
-    files = sorted(
-        (p for p in folder.rglob("*.yaml") if p.parent.name != "profiles"), key=lambda p: fields.natural(str(p))
-    )
+    found = (p for p in folder.rglob("*.yaml") if p.parent.name != "profiles" and p.parent != find_folder() / "former")
+    files = sorted(found, key=lambda p: fields.natural(str(p)))
     if not files:
         raise ConfigError([f"no space files: folder={folder}; give a folder that holds *.yaml"])
     return files

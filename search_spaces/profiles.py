@@ -12,13 +12,13 @@ from pydantic import Field
 from cse_train import methods
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces import keys
-from search_spaces.catalog import find_profile, profiles
+from search_spaces.catalog import find_gone, find_profile, former, profiles
 from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data import absolute, absolute_models
 
 RENAMED = {"stand_ins": "substitutions"}
-SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}")
+SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: words-l4-h128}}")
 
 
 RATE = "train.learning_rate"
@@ -140,8 +140,17 @@ def _load_shipped(path: Path, modified: int, names: frozenset[str]) -> Profile:
     return parse_profile(read_yaml(path), path)
 
 
-def parse_profile(raw: Json, path: Path) -> Profile:
-    """Parses a profile from its YAML's content; `path` names it in errors and need not exist."""
+def load_former(name: str) -> Profile:
+    """Loads a profile as it was shipped once."""
+    file = former()[name]
+    return parse_profile(read_yaml(file), file, recorded=True)
+
+
+def parse_profile(raw: Json, path: Path, *, recorded: bool = False) -> Profile:
+    """Parses a profile from its YAML's content; `path` names it in errors and need not exist.
+
+    A `recorded` one, that of an old sweep, may extend a profile that is shipped no more.
+    """
     file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.list_methods()[:1])
@@ -150,13 +159,18 @@ def parse_profile(raw: Json, path: Path) -> Profile:
     problems += _substitution_problems(file.substitutions)
     for recipe in file.recipes:
         problems += keys.problems({**recipe.when, **recipe.settings}, [str(recipe.when["method"])])
-    bases = profiles()
-    if file.extends is not None and file.extends not in bases:
+    bases = {**(former() if recorded else {}), **profiles()}
+    if gone := file.extends not in bases and find_gone("extends", str(file.extends)):
+        problems.append(gone)
+    elif file.extends is not None and file.extends not in bases:
         problems.append(f"unknown profile: extends={file.extends}; {nearest(file.extends, bases)}")
     if problems:
         raise ConfigError([f"{path}: {line}" for line in problems])
     profile = Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
-    return profile if file.extends is None else profile.over(load_profile(str(bases[file.extends])))
+    if file.extends is None:
+        return profile
+    shipped = file.extends in profiles()
+    return profile.over(load_profile(str(bases[file.extends])) if shipped else load_former(file.extends))
 
 
 def _merge(upper: Any, lower: Any) -> Any:

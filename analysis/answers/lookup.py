@@ -13,11 +13,11 @@ from analysis.run_state import RunState
 from cse_train.fields import ConfigError, Scalar, Settings, nearest
 from cse_train.plugins import registry
 from cse_train.results import Lineage
-from search_spaces.catalog import catalog, load_space, space_name
+from search_spaces.catalog import HEIRS, catalog, former, load_space, space_name
 from search_spaces.cells import ResolvedSpace, resolve, setups
 from search_spaces.identity.signature import holds_encoder
 from search_spaces.parse import parse_written
-from search_spaces.profiles import Profile, parse_profile
+from search_spaces.profiles import Profile, load_former, parse_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data import ENCODER, absolute, absolute_settings
@@ -147,7 +147,9 @@ def select(
     `as_run` says that of a sweep and a space with one name the sweep counts. Raises ConfigError for an unknown name.
     """
     named_space = is_space(name)
-    sweep = None if named_space and not as_run else sweep_of(name, ledger)
+    sweep = sweep_of(name, ledger)
+    if named_space and not as_run and (sweep is None or _space_before(sweep) is None):
+        sweep = None
     if sweep is not None and sweep.spec.imported is not None and not named_space:
         return sweep
     if sweep is not None and sweep.spec.file:
@@ -185,16 +187,32 @@ def _resolve_as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str,
     overrides = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
     resolved_profile: Profile | str | None = profile or sweep.spec.profile
     if not profile and (written := sweep.spec.profile_yaml) is not None:
-        resolved_profile = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
+        resolved_profile = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"), recorded=True)
+    elif not profile and sweep.spec.profile in HEIRS:
+        resolved_profile = load_former(sweep.spec.profile)
     resolved = resolve(_space_of(sweep), resolved_profile, overrides, absolute=True)
     input_hashes = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
     return replace(resolved, held=input_hashes)
+
+
+def _space_before(sweep: SweepRow) -> Space | None:
+    """Returns the space that a sweep ran if it was shipped then and is gone or changed now; else None.
+
+    A changed space has another title: a sweep of the demo's first title trained an encoder that is shipped no more.
+    """
+    file = former().get(str(sweep.spec.space))
+    if file is None or sweep.spec.yaml:
+        return None
+    space = load_space(file)
+    return space if space.title == sweep.spec.title else None
 
 
 def _space_of(sweep: SweepRow) -> Space:
     """Returns the space as recorded with the sweep; for an older sweep without a record, as its file is now."""
     file, written = Path(str(sweep.spec.file)), sweep.spec.yaml
     shipped = catalog().get(str(sweep.spec.space))
+    if before := _space_before(sweep):
+        return before
     if (
         shipped is not None
         and shipped.name == file.name

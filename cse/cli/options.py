@@ -39,9 +39,7 @@ SpaceNames = Annotated[
     list[str],
     typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
 ]
-SCALES = (
-    "Scale: paper, mid, small, tiny, the first miniatures' wiki_small, wiki_tiny, or a file (default: the space's)."
-)
+SCALES = "Scale: paper, mid, small, tiny, or a file (default: the space's)."
 Profile = Annotated[str | None, typer.Option(help=SCALES)]
 Data = Annotated[Path | None, typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.")]
 TrainFile = Annotated[

@@ -13,7 +13,7 @@ FITTED = ("whitening",)
 
 
 @pytest.mark.parametrize("name", sorted(catalog()))
-@pytest.mark.parametrize("profile", ["small", "tiny", "mid", "wiki_small", "wiki_tiny", "paper"])
+@pytest.mark.parametrize("profile", ["small", "tiny", "mid", "paper"])
 def test_every_space_resolves_under_every_profile(name, profile):
     space = load_space(name)
     assert space.id == name
@@ -52,20 +52,19 @@ def test_every_method_has_a_search():
         assert ("train.learning_rate" in space.axes) == (method not in FITTED)
 
 
-@pytest.mark.parametrize(("profile", "family"), [("small", "words"), ("wiki_small", "wiki")])
-def test_the_small_profiles_name_their_generators_by_relative_size(profile, family):
-    space = resolve(load_space("D6"), profile)
+def test_the_small_profile_names_its_generators_by_relative_size():
+    space = resolve(load_space("D6"), "small")
     runs = {str(cell.key["method.generator"]): cell.run(0).options.generator for cell in space.cells()}
     assert runs == {
-        "bert-base-uncased": f"{family}-l4-h128",
-        "distilbert-base-uncased": f"{family}-l2-h128",
-        "google/bert_uncased_L-2_H-128_A-2": f"{family}-l1-h64",
+        "bert-base-uncased": "words-l4-h128",
+        "distilbert-base-uncased": "words-l2-h128",
+        "google/bert_uncased_L-2_H-128_A-2": "words-l1-h64",
     }
 
 
-@pytest.mark.parametrize("name", ["small", "tiny", "wiki_small", "wiki_tiny"])
+@pytest.mark.parametrize("name", ["small", "tiny"])
 def test_generators_are_of_their_encoder_s_family(name):
-    """Encoders of one family have one vocabulary, which the other family does not have."""
+    """Encoders of one family have one vocabulary."""
     profile = load_profile(name)
     family = str(profile.train["train.encoder"]).partition("-")[0]
     named = {settings.get("method.generator") for settings in profile.methods.values()}
@@ -77,17 +76,14 @@ def test_generators_are_of_their_encoder_s_family(name):
 
 @pytest.mark.parametrize(("space", "label"), [("S1", "MLM 15%"), ("E4", "extension=masked_prediction")])
 def test_masked_words_are_filled_from_the_encoder_s_own_vocabulary(space, label):
-    """By the papers' own encoder; the first miniatures' runs keep the generator that they had."""
     filled_by = {}
-    for profile in ("paper", "small", "tiny", "wiki_small", "wiki_tiny"):
+    for profile in ("paper", "small", "tiny"):
         (cell,) = (cell for cell in resolve(load_space(space), profile).cells() if cell.label == label)
         filled_by[profile] = (cell.run(0).train.encoder, cell.run(0).options.generator)
     assert filled_by == {
         "paper": ("bert-base-uncased", "bert-base-uncased"),
         "small": ("words-l4-h128", "words-l4-h128"),
         "tiny": ("words-l2-h128", "words-l2-h128"),
-        "wiki_small": ("wiki-l4-h128", "wiki-l1-h64"),
-        "wiki_tiny": ("wiki-l2-h128", "wiki-l1-h64"),
     }
 
 
@@ -100,7 +96,7 @@ def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
 
 def test_one_published_value_has_one_recipe():
     """DiffCSE's Tables 5 and 8 both print 82.22 for SimCSE with BatchNorm: weight 0 of the difference prediction."""
-    for profile in ("small", "wiki_small", "paper"):
+    for profile in ("small", "paper"):
         cells = {name: resolve(load_space(name), profile).cells() for name in ("D5", "D8")}
         (batchnorm,) = (cell for cell in cells["D5"] if cell.label == "SimCSE w/ BatchNorm")
         (zero,) = (cell for cell in cells["D8"] if cell.key == {"method.lambda_weight": 0.0})

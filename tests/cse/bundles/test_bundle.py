@@ -15,7 +15,7 @@ from cse.cli.app import main
 pytestmark = pytest.mark.usefixtures("somewhere")
 
 OLD = Path(__file__).parents[2] / "ledger_0_1_0"
-E7 = ("E7", "--profile", "wiki_small", "--set", "train.examples=640", "--set", "train.evaluations=2")
+SHIPPED = Path(__file__).parents[3] / "docs" / "results" / "bundles"
 SWEEP = "E7 train.evaluations=2 train.examples=640"
 RUN = "1817a95ef38465e829ec1a0c"
 FOLDER = "host:/home/user/e7/results/runs/1817a95ef38465e829ec1a0c/final/best"
@@ -57,7 +57,7 @@ def e7(said: Said) -> Path:
     return Path("e7.jsonl.gz")
 
 
-@pytest.mark.parametrize(("name", "words"), [("e7", E7), ("demo", ("demo",))])
+@pytest.mark.parametrize(("name", "words"), [("e7", (SWEEP,)), ("demo", ("demo",))])
 def test_tables_from_a_bundle_are_equal_to_the_digit(said: Said, name: str, words: tuple[str, ...]) -> None:
     lay(name)
     before = {form: said("table", *words, "--format", form) for form in ("md", "json", "csv")}
@@ -73,23 +73,20 @@ def test_tables_from_a_bundle_are_equal_to_the_digit(said: Said, name: str, word
     assert Path("first.jsonl.gz").read_bytes() == Path("second.jsonl.gz").read_bytes()
 
 
-def test_a_sweep_goes_on_from_imported_runs(said: Said) -> None:
-    lay("demo")
-    said("bundle", "demo", "--to", "demo.jsonl.gz")
-    shutil.rmtree("results")
-    out, _ = said("import", "demo.jsonl.gz")
-    assert out.startswith("12 runs imported, 0 already there  (ledger sqlite:////")
-    out, _ = said("run", "demo", "--yes")
+def test_a_sweep_goes_on_from_imported_runs(said: Said, data_dir: Path) -> None:
+    out, _ = said("import", str(SHIPPED / "words_rates.jsonl.gz"))
+    assert " runs imported, 0 already there  (ledger sqlite:////" in out
+    out, _ = said("run", "rate_simcse3", "--data", str(data_dir), "--yes")
     assert out.startswith("12/12 already in the ledger, 0 run")
 
 
 def test_what_is_behind_an_imported_cell(said: Said, e7: Path) -> None:
     said("import", str(e7))
     source = f"imported from e7.jsonl.gz ({json.loads(header(e7))['sha256'][:12]}); its checkpoint lies at {FOLDER}"
-    for name in (E7, (SWEEP,)):  # of a sweep the file is that of another machine, and its space is one of ours
-        out, _ = said("explain", *name, "--cell", "dup_rate=0.08")
-        assert f"seed 0: {source}\n" in out and "commit c40a08e06b10" in out and "no run: seed 2" in out
-    found = json.loads(said("explain", *E7, "--cell", "dup_rate=0.08", "--format", "json")[0])
+    # The sweep's file is that of another machine, and its space is one of ours.
+    out, _ = said("explain", SWEEP, "--cell", "dup_rate=0.08")
+    assert f"seed 0: {source}\n" in out and "commit c40a08e06b10" in out and "no run: seed 1" not in out
+    found = json.loads(said("explain", SWEEP, "--cell", "dup_rate=0.08", "--format", "json")[0])
     assert found["runs"][0]["source"] == source and found["runs"][0]["checkpoint"] is None
     assert found["cost"]["attempts"] == 2
     assert "imported from e7.jsonl.gz\n" in said("trials", SWEEP)[0]
