@@ -27,7 +27,7 @@ id: empty
 method: simcse
 seeds: {RUNS}
 set:
-  train.encoder: wiki-l1-h64
+  train.encoder: words-l1-h64
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 64

@@ -24,7 +24,7 @@ id: faults
 method: simcse
 seeds: 1
 set:
-  train.encoder: wiki-l2-h128
+  train.encoder: words-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
   train.examples: 1920

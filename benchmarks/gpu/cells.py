@@ -1,4 +1,4 @@
-"""The cells of E7, E8 and S3 at wiki_small, as runs of generated text: `python -m benchmarks.gpu.cells` notes them.
+"""The cells of E7, E8 and S3 at small, as runs of generated text: `python -m benchmarks.gpu.cells` notes them.
 
 The card's machine has no pydantic, which reading a space needs; a test compares the noted cells with the spaces.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
-TABLES, PROFILE = ("E7", "E8", "S3"), "wiki_small"
+TABLES, PROFILE = ("E7", "E8", "S3"), "small"
 FILE = Path(__file__).with_name("cells.json")
 
 

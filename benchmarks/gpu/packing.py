@@ -1,4 +1,4 @@
-"""Whole runs of SimCSE at wiki_small (L4 H128, B 64, 400 steps, 20 evaluations) in 1, 2, 4 and 8 processes at once.
+"""Whole runs of SimCSE (L4 H128, B 64, 400 steps, 20 evaluations) in 1, 2, 4 and 8 processes at once.
 
 Runs a second are those between the first begin and the last end, after every process has made a short run.
 """

@@ -1,5 +1,4 @@
-"""Runs as a sweep at wiki_small makes them, of made-up text: their settings, their inputs, and processes that share
-a card.
+"""Runs as a sweep at small makes them, of made-up text: their settings, their inputs, and processes that share a card.
 
 A process is given runs one by one through a queue and reports when each began and ended. The first run of a process, a
 short one, is its own start: CUDA's context, kernels, the token cache.
@@ -21,7 +20,7 @@ from benchmarks.made_text import written
 SENTENCES = 25_600
 SETTINGS: Mapping[str, Any] = {
     "method": "simcse",
-    "train.encoder": "wiki-l4-h128",
+    "train.encoder": "words-l4-h128",
     "train.corpus": "file",
     "train.dev": "generated_dev:1500",
     "train.max_seq_length": 32,
@@ -31,8 +30,14 @@ SETTINGS: Mapping[str, Any] = {
     "train.learning_rate": 5e-4,
     "train.adamw": "torch",
 }
-"""Profile wiki_small's, with text of ours for Wikipedia's and for STS-B's dev set, whose 1,500 pairs it has."""
-QUICK = {"train.encoder": "wiki-l1-h64", "train.examples": 128, "train.evaluations": 2, "train.dev": "generated_dev:40"}
+"""Profile small's but for 20 evaluations at another rate, with text of ours for Wikipedia's and for STS-B's dev set, of
+1,500 pairs."""
+QUICK = {
+    "train.encoder": "words-l1-h64",
+    "train.examples": 128,
+    "train.evaluations": 2,
+    "train.dev": "generated_dev:40",
+}
 SHORT = {"train.examples": 1280, "train.evaluations": 1}
 END = None
 """Message to a process, in place of a run, that it is to end."""

@@ -1,4 +1,4 @@
-"""E7, E8 and S3 at profile wiki_small with twelve seeds: every run of them, on generated text, seed by seed.
+"""E7, E8 and S3 at profile small with twelve seeds: every run of them, on generated text, seed by seed.
 
 As many processes as `packing` found fastest share the card. What is not done when the time is over is estimated by the
 runs that were: seconds a run times runs, which supposes that seeds take equal time and that nothing else is needed. The
