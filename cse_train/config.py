@@ -30,7 +30,7 @@ A method lists its own in `Options.ADDED` (`cse_train.plugins.options`).
 class TrainConfig:
     """Training settings that all methods share; the defaults are the papers' where the papers agree."""
 
-    encoder: str = "wiki-l4-h128"
+    encoder: str = "words-l4-h128"
     """Starting weights: a shipped encoder's name, a folder, or a hub model's name.
 
     For a method that reads word vectors: a file of them, .txt or .vec, or glove-6b-50d, the extra `glove`.

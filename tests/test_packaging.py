@@ -45,16 +45,16 @@ def test_the_wheel_holds_the_data_and_neither_tests_nor_benchmarks(wheel: Path) 
     for wanted in (
         "search_spaces/papers/E7_esimcse_dup_rate.yaml",
         "search_spaces/profiles/small.yaml",
-        "search_spaces/profiles/wiki_small.yaml",
+        "search_spaces/former/wiki_small.yaml",
         "cse_train/weights/tokenizer/tokenizer.json",
         "cse_train/weights/words-l4-h128/model.safetensors",
         "cse_train/weights/words-l4-h128/config.json",
-        "cse_train/weights/words-l4-h128/model.safetensors",
         "cse_train/weights/words-l4-h128/tokenizer.json",
     ):
         assert wanted in names
     pages = {path.relative_to(REPO).as_posix() for top in tops for path in (REPO / top).rglob("*.html")}
     assert "cse/site/wall.html" in pages and pages <= set(names)
+    assert wheel.stat().st_size <= 20e6
 
 
 def test_an_id_is_found_from_any_folder(cse_of_wheel: Path, trap: Path) -> None:

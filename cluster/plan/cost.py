@@ -23,10 +23,9 @@ EXAMPLES_PER_SECOND = {
 }
 """Method -> training examples per second of one run with the reference encoder, dev evaluations included.
 
-One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B: means over the runs of docs/results/methods.md and
-learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each, whose examples are three
-sentences. The last two lines have no such runs yet: SimCSE's figure times the ratio of CPU seconds, some steps of
-each in turn.
+One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B: means over three or more runs of each on 2026-11-21,
+two at a time, on a shared AMD EPYC. Flow and whitening: a run each, whose examples are three sentences. The last two
+lines have no such runs yet: SimCSE's figure times the ratio of CPU seconds, some steps of each in turn.
 """
 UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
 """Examples per second of a method that is not measured, such as a user's, until its ledger has finished runs of it."""
@@ -152,7 +151,7 @@ class Rates:
         """Returns where the seconds come from, in one line; `own_loops`: all runs have a training loop of their own."""
         if own_loops:
             return f"time on {os.cpu_count() or 1} cores, one run a core, by the finished runs of this ledger alone"
-        shipped = "the runs of docs/results/methods.md"
+        shipped = "runs of 2026-11-21"
         measured = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
         cores = os.cpu_count() or 1
         return (

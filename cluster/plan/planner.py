@@ -18,6 +18,7 @@ from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cse_train import methods
 from cse_train.config import RunConfig, complete, renew
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.gone import GONE
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, resolve
@@ -101,8 +102,10 @@ def plan_all(
         replace(_plan(resolved, seeds, recorded, inputs), unevaluated=inputs.unevaluated(resolved))
         for resolved, seeds in spaces
     )
+    lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
+    if gone := [why for why in lacks if why.startswith(GONE)]:
+        raise ConfigError(list(dict.fromkeys(gone)))
     if need_inputs:
-        lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
         complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
         # A search may propose any of its cells, and so needs the inputs of all.
         if lacks and not complete and not any(space.searched and not space.incomplete for space in planned):

@@ -10,6 +10,7 @@ from analysis.run_folder import RunFolder
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
 from cse_train.encoder.folders import find_hub_model, list_encoders
+from cse_train.encoder.gone import find_gone
 from cse_train.fields import ConfigError
 
 with deferred(__name__):
@@ -48,6 +49,8 @@ def model_folder(name: str, ledger: str | None, storage: str | None = None) -> P
 
 def find_folder(name: str) -> Path | None:
     """Returns a shipped encoder's bare name, or the folder of a hub model; None for a name that is neither."""
+    if line := find_gone("model", name):
+        raise ConfigError([line])
     return Path(name) if name in list_encoders() else find_hub_model(name)
 
 

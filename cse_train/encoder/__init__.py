@@ -14,6 +14,7 @@ __all__ = [
     "folders",
     "frozen_encoder",
     "generator",
+    "gone",
     "identity",
     "masked_lm",
     "packing",

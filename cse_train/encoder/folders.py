@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import huggingface_hub
 from safetensors import SafetensorError, safe_open
 
+from cse_train.encoder import gone
 from cse_train.fields import ConfigError, nearest
 from cse_train.files import PROGRAM_MARK, replace_file
 from cse_train.reading import reading, require_size
@@ -197,6 +198,8 @@ def locate(name: str) -> Path:
     """
     if "/" not in name and (find_weights() / name / "config.json").is_file():
         return find_weights() / name
+    if line := gone.find_gone("train.encoder", name):
+        raise ConfigError([line])
     folder = Path(name).expanduser()
     if folder.is_absolute() and folder.is_dir():
         return _check_files(folder, name)

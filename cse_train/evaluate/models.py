@@ -37,6 +37,7 @@ from cse_train.encoder.folders import (
     weight_files,
 )
 from cse_train.encoder.frozen_encoder import FrozenEncoder
+from cse_train.encoder.gone import find_gone
 from cse_train.encoder.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.encoder.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.encoder.weight_files import read_tensors, require_safe
@@ -120,6 +121,8 @@ def open_model(
         return _open_library_model(path, pooler, max_length, prompt)
     if str(path) in list_encoders() or ((path / "config.json").is_file() and weight_files(path)):
         return _open_encoder(path, pooler, max_length, prompt)
+    if line := find_gone("model", str(path)):
+        raise ConfigError([line])
     require_encoder(path)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
     reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), list_encoders())}"

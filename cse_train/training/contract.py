@@ -31,7 +31,7 @@ from cse_train.training.loop import train
 from cse_train.training.optimiser import optimiser_of
 
 CONTRACT_SETTINGS: Mapping[str, Scalar] = {
-    "train.encoder": "wiki-l1-h64",
+    "train.encoder": "words-l1-h64",
     "train.corpus": "file",
     "train.dev": "generated_dev:40",
     "train.batch_size": 8,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from cse_train.encoder.gone import FIRST_GENERATOR
 from cse_train.encoder.identity import generator_hash
 from cse_train.fields import Range
 from cse_train.methods.options import Pooler
@@ -21,8 +22,8 @@ class Config(Options):
     """Temperature by which the cosines are divided."""
     extension: Literal["subword", "word", "stop_word", "mask", "masked_prediction"] = "subword"
     """Way to lengthen view 2 (table 5): repeated sub-words or words, or something inserted behind words."""
-    generator: str = "wiki-l1-h64"
-    """Frozen masked LM whose most probable sub-word the extension masked_prediction inserts."""
+    generator: str = FIRST_GENERATOR
+    """Frozen masked LM whose most probable sub-word the extension masked_prediction inserts; it has to be named."""
     dup_rate: Annotated[float, Range(low=0, below=1)] = 0.32
     """Largest share of the sub-words, or words, after which view 2 is extended; 0 for off."""
     dup_rule: Literal["paper", "released"] = "paper"

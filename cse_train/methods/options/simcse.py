@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+from cse_train.encoder.gone import FIRST_GENERATOR
 from cse_train.encoder.identity import generator_hash
 from cse_train.fields import Added, Range
 from cse_train.methods.options import Pooler
@@ -29,8 +30,8 @@ class Config(Options):
     """Share of the words that crop and word_deletion take out, or of the sub-words that mlm replaces."""
     synonyms: str | None = None
     """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
-    generator: str = "wiki-l1-h64"
-    """Frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
+    generator: str = FIRST_GENERATOR
+    """Frozen masked LM whose most probable sub-words the augmentation mlm puts in; it has to be named."""
     pooler: Pooler = "cls_train_only"
     """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
