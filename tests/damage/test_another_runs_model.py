@@ -11,6 +11,7 @@ from cse_train import checkpoint
 from cse_train.config import parse_run
 from cse_train.encoder.backbone import load_backbone
 from cse_train.methods.base import load_method
+from tests.commands import refused
 from tests.run_values import book_run
 
 SETTINGS = {
@@ -50,8 +51,7 @@ def test_it_is_named(folders: dict[str, Path], capsys: pytest.CaptureFixture[str
     shutil.copy(other / checkpoint.BEST, own / checkpoint.BEST)
     for run in (str(own), str(own / "best"), "a" * 24):
         for command in [*commands(run), ["export", run, "--to", "model"]]:
-            assert main([*command, "--ledger", "l.db"]) == 2
-            (line,) = capsys.readouterr().err.splitlines()
+            line = refused(capsys, *command, "--ledger", "l.db")
             assert (
                 line.startswith("cse: corrupt checkpoint: ")
                 and "it is of another run, bbbbbbbbbbbb and not aaa" in line

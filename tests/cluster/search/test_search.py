@@ -32,6 +32,7 @@ from search_spaces.cells import resolve
 from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
 from search_spaces.space import SearchConfig
+from tests.commands import refused
 
 EIGHT = """
   method.dup_rate: {choice: [0.1, 0.2, 0.3, 0.4]}
@@ -432,8 +433,7 @@ def test_what_cannot_be_counted_is_one_line(given, line, capsys):
     ],
 )
 def test_a_price_names_its_currency(price, line, capsys):
-    assert main(["run", "E7", "--budget", "40 EUR", "--price", price]) == 2
-    assert capsys.readouterr().err == f"cse: {line}\n"
+    assert refused(capsys, "run", "E7", "--budget", "40 EUR", "--price", price) == f"cse: {line}"
 
 
 def test_less_than_a_run_each_is_refused():
@@ -576,6 +576,5 @@ def test_the_first_limit_that_is_spent_ends_the_sweep(monkeypatch):
 def test_a_removed_or_wrong_search_setting_is_one_line_and_exit_code_2(search, line, tmp_path, capsys):
     cells = "cells:\n  - {label: a, set: {method.dup_rate: 0.1}}\n  - {label: b, set: {method.dup_rate: 0.2}}\n"
     (tmp_path / "t.yaml").write_text(f"version: 1\nid: T\nmethod: esimcse\nseeds: 3\n{cells}search: {search}\n")
-    assert main(["plan", str(tmp_path / "t.yaml")]) == 2
-    (printed,) = capsys.readouterr().err.strip().splitlines()
+    printed = refused(capsys, "plan", str(tmp_path / "t.yaml"))
     assert line in printed

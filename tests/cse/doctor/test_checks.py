@@ -21,7 +21,7 @@ from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.identity.user_files import add_user_files
-from tests.commands import printed
+from tests.commands import printed, refused
 from tests.documents import validated
 
 SPACE = """version: 1
@@ -189,8 +189,7 @@ def test_a_corpus_without_the_columns_of_the_objective_stops_a_sweep(
 
 
 def test_an_unknown_space_is_a_mistake_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "E77"]) == 2
-    assert capsys.readouterr().err == "cse: unknown space: space=E77; did you mean E7?\n"
+    assert refused(capsys, "doctor", "E77") == "cse: unknown space: space=E77; did you mean E7?"
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import pytest
 from cse.cli.app import main
 from cse.downloads import catalog, fetch
 from cse_train.data_paths import DataPaths
+from tests.commands import refused
 from tests.cse.downloads.publisher import Publisher, publish
 from tests.documents import validated
 
@@ -297,8 +298,7 @@ def test_labelled_pairs_are_laid_out_as_their_corpora_read_them(publisher, tmp_p
     ],
 )
 def test_the_user_s_mistakes_are_one_line(tmp_path, capsys, words, line):
-    assert main(["data", *words, "--to", str(tmp_path / "data")]) == 2
-    assert capsys.readouterr().err == f"cse: {line}\n"
+    assert refused(capsys, "data", *words, "--to", str(tmp_path / "data")) == f"cse: {line}"
     assert not (tmp_path / "data").exists()
 
 

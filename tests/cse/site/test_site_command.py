@@ -10,7 +10,7 @@ import yaml
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse_train import files
-from tests.commands import printed
+from tests.commands import printed, refused
 from tests.site_ledger import noise, small, train
 
 REPO = Path(__file__).resolve().parents[3]
@@ -78,8 +78,7 @@ def test_mistakes_are_one_line_each(
     assert main(["site", "file", "--to", "site"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "cse: no bundle: file=file has no header; cse bundle writes one"
-    assert main(["site", "--to", "site"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(capsys, "site", "--to", "site")
     assert line.startswith("cse: no ledger yet: --ledger=") and line.endswith("name bundles, or another ledger")
     assert not (tmp_path / "site").exists()
 
@@ -91,8 +90,7 @@ def test_bundles_that_contradict_each_other_are_told_with_what_to_do(
     train(ledger, small("E7"), 2, lambda run: 50 + noise(run, 1.0))
     ledger.close()
     printed(capsys, "bundle", "E7", "--to", "other.jsonl.gz", "--ledger", "other.db")
-    assert main(["site", "lab.jsonl.gz", "other.jsonl.gz", "--to", "site"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(capsys, "site", "lab.jsonl.gz", "other.jsonl.gz", "--to", "site")
     assert line.startswith("cse: two results: signature=") and " in another of these bundles and " in line
     assert "other.jsonl.gz" in line and line.endswith("; leave one of the two bundles out")
 

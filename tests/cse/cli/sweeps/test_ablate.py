@@ -21,7 +21,7 @@ from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 from search_spaces.identity.signature import identity, signature
-from tests.commands import printed
+from tests.commands import printed, refused
 from tests.cse_train.plugins.conftest import METHOD
 from tests.documents import validated
 from tests.site_ledger import train
@@ -172,8 +172,7 @@ def test_mistakes_are_one_line(
     argv: tuple[str, ...], told: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger.record_sweep("empty", SweepSpec({"title": "t"}))
-    assert main(["ablate", *argv]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(capsys, "ablate", *argv)
     assert line.startswith(f"cse: {told}")
 
 
