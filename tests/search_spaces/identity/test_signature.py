@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from analysis.ledger import Ledger
 from cse_train import config, methods
 from cse_train.config import complete, effective, parse_run
 from cse_train.data_paths import DataPaths
@@ -321,7 +322,9 @@ def test_an_old_ledger_is_reused_whole(
         shutil.copyfileobj(packed, ledger)
     before = printed(capsys, "table", "demo")
     add_fields()
-    assert "12 runs, 12 unique: 12 done, 0 to run" in printed(capsys, "plan", "demo")
+    runs = Ledger.open(tmp_path / "results" / "ledger.db").runs()
+    signatures = [signature(parse_run(complete({"method": run.method, **run.config})), run.identity) for run in runs]
+    assert signatures == [run.signature for run in runs] and len(runs) == 12
     assert printed(capsys, "table", "demo") == before and "49.27 ± 1.46" in before
 
 
