@@ -6,6 +6,7 @@ __all__ = [
     "collapse",
     "contrasts",
     "importance",
+    "item_error",
     "leave_one_out",
     "looks",
     "needed",

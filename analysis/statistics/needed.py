@@ -1,5 +1,6 @@
-"""Number of seeds that a difference needs."""
+"""Number of seeds, or of items of a held-out set, that a difference needs."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -7,39 +8,65 @@ import numpy as np
 import scipy
 
 from analysis.statistics.contrasts import Array, contrasts, student
+from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import level
 
 POWER = 0.8
 """Statistical power: the probability that a difference is detected with the computed number of seeds."""
+POWER_LEVEL = 2 * (1 - POWER)
+"""Two-sided level whose quantile is the one-sided quantile of POWER."""
 MOST_SEEDS_NEEDED = 200
 """Largest number of seeds that is reported as needed."""
 NEEDED_DRAWS = 400
 """Number of simulated tables behind an expectation."""
 
 
-def seeds_needed(gap: float, variance: float, weight: float, level: float) -> int | None:
+def seeds_needed(
+    gap: float, variance: float, weight: float, level: float, items: ItemError | None = None
+) -> int | None:
     """Returns the seeds of both rows with which a true difference of `gap` is detected with probability POWER.
 
     None for more than MOST_SEEDS_NEEDED. `variance` is that of the difference within a seed, with `weight` degrees of
-    freedom for each seed but one.
+    freedom for each seed but one. `items` is the spread over items, where the interval covers it too.
     """
     seeds = np.arange(2, MOST_SEEDS_NEEDED + 1, dtype=np.float64)
     freedom = weight * (seeds - 1.0)
-    reach = (student(level, freedom) + scipy.special.stdtrit(freedom, POWER)) * np.sqrt(variance / seeds)
+    errors = np.sqrt(variance / seeds)
+    item_half, item_share = (items.half(level), items.half(POWER_LEVEL)) if items else (0.0, 0.0)
+    reach = np.hypot(student(level, freedom) * errors, item_half)
+    reach = reach + np.hypot(scipy.special.stdtrit(freedom, POWER) * errors, item_share)
     enough = seeds[reach <= abs(gap)]
     return int(enough[0]) if len(enough) else None
 
 
-def seeds_to_decide(difference: float, margin: float, variance: float, weight: float, level: float) -> int | None:
+def seeds_to_decide(
+    difference: float, margin: float, variance: float, weight: float, level: float, items: ItemError | None = None
+) -> int | None:
     """Returns the seeds that separate a difference from 0, or place it within the margin, whichever takes fewer.
 
     A tie is decided at twice the level: its interval is one of 90% where a direction's is one of 95%.
     """
-    ways = (
-        seeds_needed(difference, variance, weight, level),
-        seeds_needed(margin - abs(difference), variance, weight, 2 * level) if abs(difference) < margin else None,
-    )
+    ways = (seeds_needed(gap, variance, weight, share, items) for gap, share in _gaps(difference, margin, level))
     return min((way for way in ways if way is not None), default=None)
+
+
+def items_to_decide(difference: float, margin: float, level: float, items: ItemError) -> int | None:
+    """Returns the items that separate a difference from 0, or place it within the margin, with any number of seeds.
+
+    Their spread is that of `items`. None for a difference of 0, or of exactly the margin, which no number decides.
+    """
+    ways = [
+        math.ceil(items.count * ((items.half(share) + items.half(POWER_LEVEL)) / abs(gap)) ** 2)
+        for gap, share in _gaps(difference, margin, level)
+        if gap
+    ]
+    return min(ways, default=None)
+
+
+def _gaps(difference: float, margin: float, level: float) -> list[tuple[float, float]]:
+    """Returns gaps that an interval has to be shorter than, with its level: that of a direction, and that of a tie."""
+    tie = [(margin - abs(difference), 2 * level)] if abs(difference) < margin else []
+    return [(difference, level), *tie]
 
 
 def expect_seeds(
