@@ -12,7 +12,8 @@ from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.explain import candidates
 from analysis.answers.imported import IMPORTED, NUMBERED_FROM, choose_cell, is_numbered, list_imported_sweeps
 from analysis.answers.lookup import find_run, is_space, row_of, select, sweep_of
-from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.answers.selection import CellRuns, require_finished
+from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
 from analysis.matching import add_versions, match_on
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
@@ -23,11 +24,13 @@ from cse_train.config import complete, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 from search_spaces.catalog import catalog
-from search_spaces.cell_names import choose, setting
-from search_spaces.cells import ResolvedSpace, sweep_name
+from search_spaces.cell_names import cell_argument, choose, setting
+from search_spaces.cells import Cell, ResolvedSpace, sweep_name
 
 NAME_DIGITS = 12
 """Number of hexadecimal digits of a signature in messages."""
+BEST = "best"
+"""Cell name of a sweep's pick, as `cse best` shows it: `faq:best`."""
 SETTINGS_SHOWN = 8
 """Number of settings that a message names."""
 FindFolder = Callable[[str], Path | None]
@@ -112,11 +115,12 @@ def model_of(
     """Returns the model that a name means: a run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of them
     with commas, one model's folder, or the folders of several seeds.
 
-    A space or a sweep with one cell needs no cell; `find_folder` is called for a name that is nothing else. Raises
-    ConfigError for an unknown name, for runs of several cells or two of one seed, and where no run is done.
+    The cell `best` is the sweep's pick. A space or a sweep with one cell needs no cell; `find_folder` is called for a
+    name that is nothing else. Raises ConfigError for an unknown name, for runs of several cells or two of one seed, and
+    where no run is done.
     """
     parts = [part.strip() for part in name.split(",")]
-    several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
+    several = len(parts) > 1 and not os.path.exists(name) and split_name(name, ledger) is None
     if several:
         models = [_resolve_name(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
@@ -149,7 +153,7 @@ def _resolve_name(
     row = find_run(name, ledger) if ledger else None
     if row is not None:
         return _read_run(name, row)
-    space_and_cell = _space_and_cell(name, ledger)
+    space_and_cell = split_name(name, ledger)
     if space_and_cell is None and (place := find_folder(name)) is not None:
         return Model(name, name, folders=(place,))
     if space_and_cell is None:
@@ -158,16 +162,59 @@ def _resolve_name(
         advice += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
         raise ConfigError([f"unknown model: model={name}; {advice}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = space_and_cell
+    if cell == BEST:
+        return _read_pick(name, space, ledger, profile, settings, data_hash)
     selected = select(space, ledger, profile, settings or {})
     if isinstance(selected, SweepRow):
         assert ledger is not None
         imported_cell = choose_cell(selected, ledger, [cell] if cell else [], f"{selected.id}:")
         label = f"{selected.id}:{imported_cell.argument}"
         return Model(name, label, imported_cell.runs, axes=list(imported_cell.key), is_cell=True)
-    return _read_cell(name, selected, cell, ledger, data_hash)
+    sweep = sweep_of(space, ledger)
+    confirmation = sweep if sweep and sweep.spec.confirms else None
+    return _read_cell(name, selected, cell, ledger, data_hash, confirmation)
 
 
-def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
+def _read_pick(
+    name: str,
+    space: str,
+    ledger: Ledger | None,
+    profile: str | None,
+    settings: Mapping[str, Scalar] | None,
+    data_hash: str | None,
+) -> Model:
+    """Returns the cell that `cse best` names. Raises ConfigError where a space has several sweeps, or none."""
+    sweeps = sweeps_named(space, ledger.sweeps()) if ledger else []
+    if profile or settings:
+        selected = select(space, ledger, profile, settings or {})
+        wanted = selected.id if isinstance(selected, SweepRow) else sweep_name(selected)
+        sweeps = [sweep for sweep in sweeps if sweep.id == wanted]
+    if ledger is None or not sweeps:
+        raise ConfigError([f"nothing finished: model={name} has no sweep in this ledger; cse run {space} starts one"])
+    if len(sweeps) > 1:
+        choices = some([sweep.id for sweep in sweeps], SETTINGS_SHOWN)
+        raise ConfigError([f"several sweeps: model={name} may be of {choices}; give one of them"])
+    sweep = sweeps[0]
+    pick = require_finished(ledger, sweep.id)[0]
+    if pick.apart:  # the runs of one cell are on several data sets: only these were ranked together
+        rows = ledger.runs(signatures=[run.signature for run in pick.runs])
+        label = f"{sweep.id}:{_write_cell(pick, [])}"
+        return Model(name, label, tuple(sorted(rows, key=lambda run: run.seed)), axes=list(pick.cell), is_cell=True)
+    resolved = select(sweep.id, ledger, None, {})
+    listed = resolved.cells() if isinstance(resolved, ResolvedSpace) and resolved.space.cells else []
+    words = _write_cell(pick, listed)
+    model = _resolve_name(f"{sweep.id}:{words}" if words else sweep.id, ledger, None, None, data_hash, lambda _: None)
+    return replace(model, name=name)
+
+
+def _write_cell(ranked: CellRuns, listed: Sequence[Cell]) -> str:
+    """Returns a ranked cell as a name has it behind the colon: by its label where the space lists cells, else by its
+    axes; "" for a sweep whose cells do not differ."""
+    labels = (cell_argument(cell) for cell in listed if dict(cell.key) == dict(ranked.cell))
+    return next(labels, ",".join(setting(axis, value) for axis, value in ranked.cell.items()))
+
+
+def split_name(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
     """Returns the space or sweep that a name begins with, and the cell after a colon, empty for none."""
     ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
     for end in ends:
@@ -191,9 +238,15 @@ def separate_numbered(left: Model, right: Model) -> Model:
 
 
 def _read_cell(
-    name: str, resolved: ResolvedSpace, cell_words: str, ledger: Ledger | None, data_hash: str | None
+    name: str,
+    resolved: ResolvedSpace,
+    cell_words: str,
+    ledger: Ledger | None,
+    data_hash: str | None,
+    confirmation: SweepRow | None,
 ) -> Model:
-    rows = ledger.runs() if ledger else []
+    """Returns a cell with all finished runs that the ledger has of it; of a confirmation, with its own runs alone."""
+    rows = [] if ledger is None else ledger.runs(sweep=confirmation.id) if confirmation else ledger.runs()
     words = [cell_words] if cell_words else []
     cell = choose(resolved, words, candidates(resolved, rows), before=f"{name.removesuffix(':' + cell_words)}:")
     matches, notes = match_on(resolved, rows, data_hash=data_hash)
@@ -208,9 +261,9 @@ def _read_cell(
     label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
     remarks = [*unfinished, *(f"{name}: {note}" for note in notes)]
     failed = sum(run.state == RunState.FAILED for run in runs)
-    return Model(
-        name, label, tuple(finished), notes=remarks, failed=failed, axes=resolved.space.axis_names, is_cell=True
-    )
+    confirms = confirmation.spec.confirms if confirmation else None
+    axes = resolved.space.axis_names if confirms is None else confirms.axes
+    return Model(name, label, tuple(finished), notes=remarks, failed=failed, axes=axes, is_cell=True)
 
 
 def _require_one_model(model: Model) -> None:

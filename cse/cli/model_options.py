@@ -14,15 +14,15 @@ from cse_train.encoder.gone import find_gone
 from cse_train.fields import ConfigError
 
 with deferred(__name__):
-    from analysis.answers import lookup, selection
+    from analysis.answers import lookup, models, selection
     from cse_train import checkpoint
 
 Model = Annotated[
     str,
     typer.Argument(
         metavar="PATH|RUN",
-        help="A run's folder, signature or sweep (what `cse best` picks); a transformers or sentence-transformers "
-        "folder, or such a model's name on the hub; a shipped encoder; a text file of word vectors.",
+        help="A run's folder, signature or sweep (faq, faq:best: what `cse best` picks); a transformers or "
+        "sentence-transformers folder, or such a model's name on the hub; a shipped encoder; a file of word vectors.",
     ),
 ]
 Pooler = Annotated[
@@ -55,7 +55,8 @@ def find_folder(name: str) -> Path | None:
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """Returns the folder of a run, named by a path, the start of a signature, or a sweep, whose best run is taken.
+    """Returns the folder of a run, named by a path, the start of a signature, or a sweep, with or without `:best`,
+    whose best run is taken.
 
     Raises ConfigError where nothing has this name, and CorruptCheckpoint where the folder holds another run's model.
     """
@@ -64,7 +65,10 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     else:
         found = lookup.find_run(name, ledger) if ledger else None
         if ledger and found is None:
-            ranked = [selection.rank_cells(ledger, sweep.id) for sweep in sweeps_named(name, ledger.sweeps())]
+            sweeps = sweeps_named(name, ledger.sweeps()) or sweeps_named(
+                name.removesuffix(f":{models.BEST}"), ledger.sweeps()
+            )
+            ranked = [selection.rank_cells(ledger, sweep.id) for sweep in sweeps]
             cell = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
             found = cell.best_run if cell else None
         if found is None:

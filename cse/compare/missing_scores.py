@@ -66,7 +66,12 @@ class Scoring:
             names = self.suites or columns or suites_to_score(other, ledger, self.paths)
             screen.note(f"scoring {model.name}")
             pooler, length = model.pooler or self.pooler, model.max_length or self.max_length
-            scores = [scoring.score_folder(folder, names, self.paths, pooler, length) for folder in model.folders]
+            # The length in a model's name is a training setting, which may be above the encoder's positions.
+            strict = model.max_length is None
+            scores = [
+                scoring.score_folder(folder, names, self.paths, pooler, length, strict=strict)
+                for folder in model.folders
+            ]
             return replace(model, scores=scores)
         if self.suites and ledger is not None:
             screen.note(f"scoring {len(model.runs)} runs of {model.name}")

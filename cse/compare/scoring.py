@@ -15,23 +15,30 @@ from cse_train.plugins.snapshot import call_apart
 
 
 def score_folder(
-    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+    folder: Path,
+    suites: Sequence[str],
+    paths: DataPaths,
+    pooler: str | None,
+    max_length: int | None,
+    *,
+    strict: bool = True,
 ) -> dict[str, ModelScore]:
     """Returns column -> score of a model folder, without NaN; `pooler` is for a plain encoder folder.
 
+    `strict` False keeps fewer than `max_length` tokens where a plain encoder has fewer positions.
     Where plug-ins are loaded, scoring runs in a new process, so that no plug-in runs in the one that scores the other
     model. Raises ConfigError as `open_model` does.
     """
-    return call_apart(_score, folder, suites, paths, pooler, max_length)
+    return call_apart(_score, folder, suites, paths, pooler, max_length, strict)
 
 
 def _score(
-    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None, strict: bool
 ) -> dict[str, ModelScore]:
     require_known(suites, paths)
     require(suites, paths)
     brings_pooler = folder.is_file() or is_run(folder) or (folder / "modules.json").is_file()
-    model = open_model(folder, pooler=None if brings_pooler else pooler, max_length=max_length)
+    model = open_model(folder, pooler=None if brings_pooler else pooler, max_length=max_length, strict=strict)
     return {
         score.column: ModelScore(
             score.value,

@@ -92,13 +92,15 @@ def open_model(
     signature: str | None = None,
     prompt: str | None = None,
     encoder: str | None = None,
+    strict: bool = True,
 ) -> TextModel:
     """Opens a model on this rank's device, in eval mode and fp32, from any of these: a run's folder (or its best/), a
     transformers folder or shipped encoder, a sentence-transformers or model2vec folder, or a file of word vectors.
 
     All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder;
     `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default;
-    `encoder` is where a run's encoder is now. Raises ConfigError for a folder that is no model, a pooler that would
+    `encoder` is where a run's encoder is now; `strict` False keeps fewer than `max_length` tokens where a plain encoder
+    has fewer positions, as training does. Raises ConfigError for a folder that is no model, a pooler that would
     read weights nobody trained, and a `max_length` beyond the positions; CorruptCheckpoint, also for a run of another
     `signature`.
     """
@@ -120,7 +122,7 @@ def open_model(
     if (path / "modules.json").is_file() or find_static_vectors(path):
         return _open_library_model(path, pooler, max_length, prompt)
     if str(path) in list_encoders() or ((path / "config.json").is_file() and weight_files(path)):
-        return _open_encoder(path, pooler, max_length, prompt)
+        return _open_encoder(path, pooler, max_length, prompt, strict)
     if line := find_gone("model", str(path)):
         raise ConfigError([line])
     require_encoder(path)
@@ -185,7 +187,9 @@ def _open_run(
     return _add_prompt(opened, prompts, run.train.prompt if prompt is None else prompt, _bare(embedder))
 
 
-def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> PackedModel:
+def _open_encoder(
+    path: Path, pooler: str | None, max_length: int | None, prompt: str | None, strict: bool
+) -> PackedModel:
     if pooler is None:
         line = f"which pooler: model={path} is a plain encoder"
         raise ConfigError([f"{line}; choose one of {', '.join(POOLERS)}"])
@@ -196,7 +200,8 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)
     facts = (str(path), pooler, max_length or MAX_LENGTH, backbone.content_hash)
-    opened = _make_model(facts, model.eval(), model.encoder, model, backbone.tokenizer, strict=max_length is not None)
+    strict = strict and max_length is not None
+    opened = _make_model(facts, model.eval(), model.encoder, model, backbone.tokenizer, strict=strict)
     return _add_prompt(opened, backbone.prompts, prompt, backbone.encoder)
 
 

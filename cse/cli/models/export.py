@@ -20,7 +20,9 @@ with deferred(__name__):
 Layout = Literal["sentence-transformers", "hf"]
 """Libraries whose folder layout `cse export` can write."""
 
-Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (what `cse best` picks).")]
+Run = Annotated[
+    str, typer.Argument(help="A run's folder, signature, or a sweep, faq or faq:best (what `cse best` picks).")
+]
 To = Annotated[Path, typer.Option(help="The folder to write.")]
 PushToHub = Annotated[str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, which gets the folder.")]
 Private = Annotated[bool, typer.Option("--private", help="A new repository of the hub is private.")]
