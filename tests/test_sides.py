@@ -13,7 +13,7 @@ from cse.cli import app
 from tests.test_architecture import PACKAGES, REPO, SIDES
 
 COMMANDS = {
-    "compare": {"compare", "gate"},
+    "compare": {"compare", "confirm", "gate"},
     "site": {"site"},
     "live_page": {"dashboard"},
     "importers": {"import"},

@@ -100,7 +100,7 @@ def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]
     }
 
 
-def _plugins(space: Space) -> list[str]:
+def plugins_of(space: Space) -> list[str]:
     """Returns a space's plug-ins so that they resolve from any folder: files as absolute paths, modules by name."""
     paths = [(space.file.absolute().parent / source, source) for source in space.plugins]
     return [str(path) if path.exists() else source for path, source in paths]
@@ -152,5 +152,5 @@ def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: 
         seeds=list(range(seeds) if seeds else spec.seeds or range(ABLATION_SEEDS)),
         evaluate=resolved.space.evaluate if resolved else (),
         components=resolved.space.components if resolved else {},
-        plugins=_plugins(resolved.space) if resolved else (),
+        plugins=plugins_of(resolved.space) if resolved else (),
     )

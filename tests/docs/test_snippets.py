@@ -69,6 +69,7 @@ REASONS = {
     "cse import csv": "needs tables of one's own; tests/cse/importers/test_csv.py imports such, and the public ones",
     "cse import mlflow": "needs MLflow; tests/cse/importers/test_optuna.py imports where it is installed",
     "cse import wandb": "needs W&B; tests/cse/importers/test_csv.py imports where it is installed",
+    "cse confirm mine --against": "needs a search; tests/cse/compare/test_confirm.py confirms one",
     "cse gate new-0,": "needs folders of one's own; tests/cse/compare/test_folders.py judges such",
     "cse compare my_model/": "needs folders of one's own; tests/cse/compare/test_by_queries.py compares two",
     "cse compare E7:dup_rate=0.24 untrained": "needs data; tests/cse/compare/test_further_models.py compares so",

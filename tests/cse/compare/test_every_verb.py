@@ -18,6 +18,7 @@ ELSEWHERE = {
     "doctor": "tests/cse/doctor/test_checks.py",
     "data": "tests/cse/downloads/test_data.py",
     "ablate": "tests/cse/cli/sweeps/test_ablate.py",
+    "confirm": "tests/cse/compare/test_confirm.py",
 }
 Facts = Mapping[str, Any]
 

@@ -1,0 +1,3 @@
+"""Commands of this side that plan and train."""
+
+__all__ = ()
