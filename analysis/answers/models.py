@@ -29,7 +29,7 @@ from search_spaces.cells import Cell, ResolvedSpace, sweep_name
 
 NAME_DIGITS = 12
 """Number of hexadecimal digits of a signature in messages."""
-BEST = "best"
+PICK_NAME = "best"
 """Cell name of a sweep's pick, as `cse best` shows it: `faq:best`."""
 SETTINGS_SHOWN = 8
 """Number of settings that a message names."""
@@ -162,7 +162,7 @@ def _resolve_name(
         advice += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
         raise ConfigError([f"unknown model: model={name}; {advice}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = space_and_cell
-    if cell == BEST:
+    if cell == PICK_NAME:
         return _read_pick(name, space, ledger, profile, settings, data_hash)
     selected = select(space, ledger, profile, settings or {})
     if isinstance(selected, SweepRow):

@@ -66,7 +66,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
         found = lookup.find_run(name, ledger) if ledger else None
         if ledger and found is None:
             sweeps = sweeps_named(name, ledger.sweeps()) or sweeps_named(
-                name.removesuffix(f":{models.BEST}"), ledger.sweeps()
+                name.removesuffix(f":{models.PICK_NAME}"), ledger.sweeps()
             )
             ranked = [selection.rank_cells(ledger, sweep.id) for sweep in sweeps]
             cell = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)

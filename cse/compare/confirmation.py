@@ -13,7 +13,7 @@ import yaml
 
 from analysis.answers.imported import IMPORTED
 from analysis.answers.lookup import space_of_sweep, spaces_of_run, sweep_of
-from analysis.answers.models import BEST, Model, differing_settings, model_of, split_name
+from analysis.answers.models import NAME_DIGITS, PICK_NAME, Model, differing_settings, model_of, split_name
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.ledger.schema import digest
 from analysis.sweep_spec import Confirmation
@@ -51,11 +51,10 @@ FOLDER = "confirmations"
 """Folder, beside the ledger, with the space of each confirmation."""
 AS_TRAINED = "paper"
 """Profile of a confirmation's space, which replaces no value: each cell has every setting of its runs."""
-HASH_DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConfirmationPlan:
     """What `cse confirm` trains, and the two models that it asks about afterwards."""
 
     request: Request
@@ -97,7 +96,7 @@ def prepare(
     suites: Sequence[str],
     arguments: SweepArguments,
     ledger: Ledger | None,
-) -> Plan:
+) -> ConfirmationPlan:
     """Returns the confirmation of a sweep's pick, or of `SWEEP:CELL`, with `count` fresh seeds of each side.
 
     A confirmation that was begun keeps its seeds. `suites` are scored afterwards. Raises ConfigError for whatever would
@@ -112,7 +111,7 @@ def prepare(
         raise ConfigError([f"{line}; name a search or a grid"])
     _refuse_import(sweep, against)
     cells = selection.require_finished(ledger, sweep.id)
-    pick = model_of(f"{sweep.id}:{cell or BEST}", ledger)
+    pick = model_of(f"{sweep.id}:{cell or PICK_NAME}", ledger)
     reference = (
         find_untrained(pick, ledger)
         if against == UNTRAINED
@@ -130,7 +129,7 @@ def prepare(
     (request,) = replace(arguments, profile=None, settings=None, seeds=None).requests_for([resolved])
     request = replace(request, seeds=tuple(seeds), confirms=confirms)
     _require_inputs(request, ledger, (pick, reference), columns)
-    return Plan(
+    return ConfirmationPlan(
         request, confirms, len(cells), cells[0].rule, f"{resolved.space.id}:{PICK}",
         f"{resolved.space.id}:{REFERENCE}" if reference.runs else against,
     )  # fmt: skip
@@ -330,4 +329,4 @@ def _list_changes(space: SpacePlan, models: Sequence[Model]) -> list[str]:
 
 
 def _short(identity: Mapping[str, str | int], part: str) -> str:
-    return f"{part} {str(identity.get(part, 'none'))[:HASH_DIGITS]}"
+    return f"{part} {str(identity.get(part, 'none'))[:NAME_DIGITS]}"

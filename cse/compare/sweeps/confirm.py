@@ -109,6 +109,6 @@ def confirm(
     return answer.exit_code
 
 
-def _tell(plan: confirmation.Plan) -> list[str]:
+def _tell(plan: confirmation.ConfirmationPlan) -> list[str]:
     seeds = confirmation.tell_seeds(plan.confirms.seeds)
     return [f"over the fresh seeds {seeds} alone, which took no part in the choice (sweep {plan.sweep})"]
