@@ -19,6 +19,8 @@ MOST_SEEDS_NEEDED = 200
 """Largest number of seeds that is reported as needed."""
 NEEDED_DRAWS = 400
 """Number of simulated tables behind an expectation."""
+SPREADS = 512
+"""Number of equally likely values that stand for all that the seeds' own deviation may come to."""
 
 
 def seeds_needed(
@@ -67,6 +69,24 @@ def _gaps(difference: float, margin: float, level: float) -> list[tuple[float, f
     """Returns gaps that an interval has to be shorter than, with its level: that of a direction, and that of a tie."""
     tie = [(margin - abs(difference), 2 * level)] if abs(difference) < margin else []
     return [(difference, level), *tie]
+
+
+def smallest_gain(deviation: float, seeds: int, level: float, margin: float) -> float | None:
+    """Returns the smallest true gain that is called better with probability POWER; None for fewer than two seeds.
+
+    `deviation` is that of one row over seeds, in the units of `margin`; both rows have the same seeds, and nothing but
+    the row decides a run. The word is better where the gain is above half of the interval at `level`, and where the
+    interval at twice the level is not within the margin, which would be a tie.
+    """
+    if seeds < 2:
+        return None
+    freedom, error = seeds - 1.0, deviation * np.sqrt(2 / seeds)
+    chances = (np.arange(SPREADS) + 0.5) / SPREADS
+    errors_D = error * np.sqrt(2 * scipy.special.gammaincinv(freedom / 2, chances) / freedom)
+    least_D = np.maximum(student(level, freedom) * errors_D, margin - student(2 * level, freedom) * errors_D)
+    return float(scipy.optimize.brentq(
+        lambda gain: scipy.special.ndtr((gain - least_D) / error).mean() - POWER, 0.0, float(least_D.max()) + 9 * error
+    ))  # fmt: skip
 
 
 def expect_seeds(

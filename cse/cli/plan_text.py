@@ -18,7 +18,7 @@ from cse_train.fields import Scalar
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 with deferred(__name__):
-    from analysis.answers import judge
+    from analysis.answers import judge, power
     from cse.experiments import tables
 
 TITLE_WIDTH = 34
@@ -111,10 +111,15 @@ class PlanAnswer(Planned):
     """State -> how many of the papers' printed numbers are in it."""
     until_decided: "Mapping[str, tables.ExpectedRuns]" = field(default_factory=dict, metadata=OPTIONAL)
     """Space -> runs expected until all of its rows are decided."""
+    decide: "power.Power | None" = field(default=None, metadata=OPTIONAL)
+    """What gain the runs can find, for several numbers of candidates."""
 
 
-def describe(plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]" = MappingProxyType({})) -> PlanAnswer:
-    """Returns a plan's totals, each table and each search; `expected`: space ID -> runs until it is decided."""
+def describe(
+    plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]" = MappingProxyType({}), found: "power.Power | None" = None
+) -> PlanAnswer:
+    """Returns a plan's totals, each table and each search; `expected`: space ID -> runs until it is decided; `found`:
+    what the runs can find."""
     described = [(s, PlannedSpace(id=s.id, kind=s.kind, **vars(_describe(plan, [s])))) for s in plan.spaces]
     return PlanAnswer(
         **vars(_describe(plan, plan.tables or plan.searches)),
@@ -126,6 +131,7 @@ def describe(plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]" = Mapping
         not_reused=tuple(plan.stale()),
         published=count_published(plan),
         until_decided=dict(expected),
+        decide=found,
     )
 
 
