@@ -86,7 +86,7 @@ def test_the_deviation_is_pooled_over_the_settings_of_the_same_method_and_encode
     book(ledger, 0.24, [60.0, 61.0, 62.0])  # variance 1, 2 degrees of freedom
     book(ledger, 0.08, [60.0, 64.0])  # variance 8, 1 degree of freedom
     book(ledger, 0.32, [50.0])
-    book(ledger, 0.2, [10.0, 90.0], encoder="wiki-l1-h64")
+    book(ledger, 0.2, [10.0, 90.0], encoder="words-l1-h64")
     spread = find_spread([cell(0.16).flat], ledger.runs())
     assert spread is not None and spread.source == "5 runs of 2 settings in the ledger"
     assert spread.deviation == pytest.approx((10 / 3) ** 0.5)

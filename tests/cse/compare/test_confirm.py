@@ -32,7 +32,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 3
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
+set: {train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:20", train.examples: 64}
 space: {train.learning_rate: {grid: [1.0e-4, 3.0e-4, 1.0e-3]}}
 """
 RATE = "train.learning_rate"
@@ -85,7 +85,7 @@ def search(text: str = SPACE, scores: Mapping[Any, list[float]] = SEARCH, by: st
     paths = add_user_files(paths, resolved.files)
     (space,) = plan_all([(resolved, (0, 1, 2))], opened, paths).spaces
     spec = {"title": "t", "space": "mine", "file": str(Path("mine.yaml").resolve()), "profile": resolved.profile.name}
-    spec |= {"encoder": "wiki-l1-h64", "set": {}, "yaml": dict(resolved.space.written), "inputs": hash_paths(resolved)}
+    spec |= {"encoder": "words-l1-h64", "set": {}, "yaml": dict(resolved.space.written), "inputs": hash_paths(resolved)}
     opened.record_sweep(sweep_name(resolved), SweepSpec(spec))
     opened.link("mine", [(run.signature, run.cell, run.seed) for run in space.runs])
     for run in space.runs:
@@ -167,7 +167,7 @@ def test_a_cell_may_be_named_and_the_untrained_encoder_is_not_trained(capsys: Ca
     said = confirmed(capsys, "confirm", "mine:train.learning_rate=0.0001", "--against", "untrained", "--seeds", "2")
     assert sorted(training.trained) == [(1e-4, 3), (1e-4, 4)]
     assert said["confirms"]["cell"] == "train.learning_rate=0.0001" and said["confirms"]["reference"] == "untrained"
-    assert said["reference"]["label"] == "wiki-l1-h64 without training, pooler cls_no_mlp"
+    assert said["reference"]["label"] == "words-l1-h64 without training, pooler cls_no_mlp"
 
 
 def test_the_runs_of_a_confirmation_are_named_alone_and_the_cell_with_all(capsys: Capture, training: Training) -> None:

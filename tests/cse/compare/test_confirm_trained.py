@@ -12,7 +12,7 @@ SPACE = """version: 1
 id: mine
 method: simcse
 seeds: 1
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:40", train.examples: 32, train.batch_size: 8, train.evaluations: 2}
+set: {train.encoder: words-l1-h64, train.corpus: generated, train.dev: "generated_dev:40", train.examples: 32, train.batch_size: 8, train.evaluations: 2}
 space: {train.learning_rate: {grid: [1.0e-5, 1.0e-3]}}
 """  # noqa: E501
 
