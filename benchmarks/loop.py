@@ -59,7 +59,7 @@ class GateRule:
         """Scores [T loops, 1 + candidates, S seeds], the reference first."""
         loops, rows, _ = scores_TRS.shape
         count = rows - 1
-        levels_C = [spend(k, count if self.announced else None) for k in range(1, rows)]
+        levels_C = [spend(1, count) if self.announced else spend(k) for k in range(1, rows)]
         shares_C = np.array(levels_C) * (NOMINAL[len(self.looks)] / NOMINAL[1])
         is_open_TC, better_TC = np.ones((loops, count), bool), np.zeros((loops, count), bool)
         runs_TC = np.zeros((loops, count))
