@@ -10,6 +10,7 @@ __all__ = [
     "lookup",
     "models",
     "paper_scale",
+    "picks",
     "power",
     "selection",
     "study",

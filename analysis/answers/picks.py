@@ -8,7 +8,7 @@ from analysis.tables.spec import identify
 
 
 @dataclass(frozen=True)
-class Pick:
+class CandidatePool:
     """Sweep from whose cells a model was picked."""
 
     sweep: str
@@ -24,7 +24,7 @@ class Pick:
         )
 
 
-def find_pick(model: Model, other: Model, ledger: Ledger | None) -> Pick | None:
+def find_pick(model: Model, other: Model, ledger: Ledger | None) -> CandidatePool | None:
     """Returns the largest sweep that has a run of the model, and from whose cells it may have been chosen; None for a
     model that no sweep of several cells has.
 
@@ -41,6 +41,6 @@ def find_pick(model: Model, other: Model, ledger: Ledger | None) -> Pick | None:
         scored = {run.signature for run in ledger.runs(sweep=sweep.id) if run.best is not None}
         links = [link for link in ledger.cells(sweep.id) if link.signature in scored]
         apart = {identify(link.cell) for link in links if link.signature in compared}
-        picks.append(Pick(sweep.id, len({identify(link.cell) for link in links} - apart)))
+        picks.append(CandidatePool(sweep.id, len({identify(link.cell) for link in links} - apart)))
     pick = max(picks, key=lambda each: each.cells, default=None)
     return pick if pick and pick.cells > 1 else None

@@ -11,5 +11,6 @@ __all__ = [
     "screen",
     "status_text",
     "sweep_options",
+    "sweeps",
     "table_text",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from analysis.answers.judge import GateWord, Judgement, judge_models, judge_over_columns
 from analysis.answers.models import Model
-from analysis.answers.picks import Pick, find_pick
+from analysis.answers.picks import CandidatePool, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, spell_key
 from analysis.ledger import Ledger
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
@@ -64,7 +64,7 @@ class GateVerdict:
     interim_analyses: Sequence[int] | None = field(metadata=spell_key("looks"))
     """Numbers of seeds at which the caller planned to look; null for one look."""
     asked: LoopQuestion
-    picked_of: Pick | None
+    picked_of: CandidatePool | None
     """Sweep from whose cells the candidate was picked, which share the level of `asked`; null for no pick."""
     columns: Sequence[ColumnAnswer]
     candidate: ModelAnswer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.answers.judge import Terms, judge_models
 from analysis.answers.models import Model
-from analysis.answers.picks import Pick, find_pick
+from analysis.answers.picks import CandidatePool, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row
 from analysis.ledger import Ledger
 from analysis.ledger.schema import digest
@@ -84,7 +84,7 @@ class Comparison:
     queries: Sequence[QueryComparison]
     notes: Sequence[str]
     """Lines on columns, sentence pairs and queries that are not compared, and in what the models differ."""
-    picked_of: Pick | None
+    picked_of: CandidatePool | None
     """Sweep from whose cells A or B was picked, which share the level; null for no pick."""
     also: Sequence["Comparison"] = ()
     """Comparisons of A with further models, each at the same share of the level."""

@@ -24,6 +24,7 @@ from cse.cli.loader import deferred
 from cse.cli.model_options import find_folder
 from cse.cli.options import settings, sweep_named
 from cse.cli.sweep_options import SweepArguments
+from cse.compare.loop import CONFIRMATION
 from cse.compare.question import UNTRAINED, find_untrained
 from cse.experiments import request as sweeping
 from cse.experiments.ablation import plugins_of
@@ -47,7 +48,7 @@ with deferred(__name__):
 
 PICK, REFERENCE = "pick", "reference"
 """Labels of the two cells of a confirmation."""
-FOLDER = "confirmations"
+CONFIRMATIONS_FOLDER = "confirmations"
 """Folder, beside the ledger, with the space of each confirmation."""
 AS_TRAINED = "paper"
 """Profile of a confirmation's space, which replaces no value: each cell has every setting of its runs."""
@@ -76,7 +77,7 @@ class ConfirmationPlan:
     @property
     def loop(self) -> str:
         """Loop in which the question is asked: a second pick of the same sweep is its second candidate."""
-        return f"confirm {self.confirms.sweep}"
+        return f"{CONFIRMATION}{self.confirms.sweep}"
 
     def lines(self) -> list[str]:
         """Returns the lines that say, before anything is trained, what is confirmed."""
@@ -185,7 +186,7 @@ def _make_space(
     flats = {label: _settings(model.runs[0]) for label, model in models.items()}
     raw = _write_space(sweep.id, flats, count, spaces)
     folder = ledgers.notes_folder(ledgers.ledger_url(arguments.ledger), ledgers.storage_folder(arguments.storage))
-    space, problems = parse(raw, (folder / FOLDER / f"{raw['id']}.yaml").resolve(), absolute=True)
+    space, problems = parse(raw, (folder / CONFIRMATIONS_FOLDER / f"{raw['id']}.yaml").resolve(), absolute=True)
     if space is None:
         raise ConfigError(problems)
     resolved = resolve(space)

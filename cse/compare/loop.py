@@ -27,6 +27,9 @@ SET = "set:"
 """Prefix of a held-out set's content hash beside the columns of a log entry; all imported scores are one set."""
 NO_DATA: Mapping[str, str] = MappingProxyType({})
 DEFAULT_LOOP = "main"
+CONFIRMATION = "confirm "
+"""Prefix of the loops of `cse confirm`, which count among themselves alone: fresh seeds took no part in what was asked
+about others."""
 NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
 """Seeds of both sides that an interval needs."""
@@ -270,6 +273,8 @@ def _read_log(ledger: Ledger, asked: _Entry) -> dict[str, list[_Entry]]:
     configurations with `asked`."""
     by_question: dict[str, list[_Entry]] = {}
     for entry in map(_Entry.read, ledger.looks(LOG_NAME, is_prefix=True)):
+        if entry.loop.startswith(CONFIRMATION) != asked.loop.startswith(CONFIRMATION):
+            continue
         if entry.sets & asked.sets or (entry.pair and entry.pair == asked.pair):
             by_question.setdefault(entry.question, []).append(entry)
     return by_question

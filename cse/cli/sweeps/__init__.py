@@ -1,3 +1,3 @@
 """Commands that plan and train."""
 
-__all__ = ()
+__all__ = ["run"]

@@ -8,7 +8,7 @@ from analysis.documents import dump_json
 from cse.cli import ledgers, options
 from cse.cli.listing import FormatOption
 from cse.compare.candidate import GateVerdict, judge_candidate
-from cse.compare.loop import DEFAULT_LOOP, Loop
+from cse.compare.loop import CONFIRMATION, DEFAULT_LOOP, Loop
 from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse_train.fields import ConfigError
@@ -61,6 +61,8 @@ def gate(
     train), 2: your mistake. Without --column those of --suite decide, else the dev set. Every question is logged, and
     each costs its level.
     """
+    if loop.startswith(CONFIRMATION):
+        raise ConfigError([f"a confirmation's loop: loop={loop}; cse confirm asks there, about seeds that it trains"])
     gate_loop, opened = Loop(loop, candidates), ledgers.existing_ledger(ledger, storage)
     verdict = judge_candidate(
         candidate, against, opened, difference, naming, _numbers(looks), gate_loop, Scoring.of(scoring)

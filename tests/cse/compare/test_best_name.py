@@ -26,7 +26,8 @@ def test_the_best_cell_has_the_runs_and_the_word_of_its_own_name(capsys: Capture
 
 
 def test_the_best_cell_follows_the_rule_of_best(capsys: Capture, two: Names, ledger: Ledger) -> None:
-    book(ledger, 0.32, [90.0, 91.0, 92.0])
+    for seed, name in enumerate(book(ledger, 0.32, [90.0, 91.0, 92.0])):
+        ledger.link("E7", [(name, cell(0.32).key, seed)])
     assert facts(capsys, "best", "E7")["pick"]["cell"] == {"method.dup_rate": 0.32}
     assert facts(capsys, "gate", "E7:best", "--against", B)["candidate"]["label"] == "E7:method.dup_rate=0.32"
 
