@@ -14,26 +14,28 @@ import numpy as np
 
 from analysis.statistics.basics import CONFIDENCE, sureness
 from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
-from analysis.statistics.contrasts import Array, Difference, differences
+from analysis.statistics.contrasts import EQUAL_VARIANCE, Array, Difference, differences
+from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, TIE_MARGIN, level
-from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
+from analysis.statistics.needed import MOST_SEEDS_NEEDED, items_to_decide, seeds_needed, seeds_to_decide
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Table
 from analysis.tables.columns import Column, Entry, Interval, align_by_seed
 from analysis.tables.labels import number_of
 from analysis.tables.spec import POINTS, MetricScale, Sense, TableError, identify
 
-ModelWord = Literal["better", "worse", "tie", "undecided", "breaks", "no signal"]
+ModelWord = Literal["better", "worse", "tie", "undecided", "breaks", "no signal", "seeds do nothing"]
 """Words on two models or rows, of which `decide` chooses the first four."""
-GateWord = Literal["better", "worse", "tie", "more-seeds", "breaks", "no signal"]
-"""Words of `cse gate`, where `undecided` is called more-seeds."""
+GateWord = Literal["better", "worse", "tie", "more-seeds", "undecided", "breaks", "no signal", "seeds do nothing"]
+"""Words of `cse gate`, where `undecided` is called more-seeds, unless no number of seeds could decide it."""
 TableWord = Literal[
     "reproduced", "within seed noise", "different", "not run", "undecided",
     "same direction", "opposite direction", "tie", "breaks", "no signal", "reference",
 ]  # fmt: skip
 """Words on published values; a direction is better or worse times the sign of the paper's difference."""
 Word = ModelWord | GateWord | TableWord
-Scope = Literal["seeds", "pairs", "queries"]
+Scope = Literal["seeds", "sentences", "both"]
+"""Sample whose redrawing an interval covers: training seeds, the items (pairs or queries) of the held-out set, both."""
 REPRODUCED_HALF_WIDTH = 1.0
 """Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
 VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
@@ -41,6 +43,13 @@ VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
 SEED_NOISE = 2.0
 """Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
 ONE_SEED = "one seed on a side: what other seeds would give is not covered"
+SEEDS_ALONE = "other sentences are not covered"
+SEEDS_THAT_MAY_DIFFER = 2
+"""Seeds of each side that are enough to say that seeds do nothing."""
+SEEDS_DO_NOTHING = (
+    "all {} seeds of each side give one score, so that more of them tell nothing: see that the seed reaches training; "
+    "--over sentences judges these models as they are"
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,11 @@ class Judgement:
     level: float | None = None
     """Probability that `interval` misses the truth, at one interim analysis."""
     scope: Scope = "seeds"
-    """Sample whose redrawing `interval` covers: training seeds, sentence pairs or queries; the rest counts as fixed."""
+    """Sample whose redrawing `interval` covers; the rest counts as fixed."""
     n: int = 0
-    """Number of seeds of each side, sentence pairs or queries behind `interval`."""
+    """Number of seeds of each side behind `interval`; of items where its scope is sentences."""
+    items: int | None = None
+    """Number of sentence pairs or queries behind `interval`; None where it covers seeds alone."""
     failed: tuple[int, int] = (0, 0)
     """Failed seeds of the row and of its reference, in no difference: collapsed ones, whose scores are far worse than
     the others of their side, and runs that ended by an error of their own. More of them on the row's side is the word
@@ -71,6 +82,8 @@ class Judgement:
     more_seeds: int | None = 0
     """Further seeds of each side that would decide if the difference does not change; 0 if decided, None if over
     MOST_SEEDS_NEEDED would, or none."""
+    more_items: int | None = None
+    """Further items that would decide where seeds alone would not; None elsewhere."""
 
     @property
     def seeds_needed(self) -> int | None:
@@ -94,6 +107,8 @@ class Terms:
     """Duration of one run; None if unknown."""
     family: float = FAMILY
     """Family-wise error rate: how often anything at all may be wrong."""
+    over: Scope = "both"
+    """Scope of words on two models; those on a column whose items are not known have the scope seeds."""
 
     def __post_init__(self) -> None:
         if not 0 < self.family < 0.5:
@@ -318,6 +333,17 @@ class Sides:
     left: Entry
     right: Entry
     scale: MetricScale = POINTS
+    items: ItemError | None = None
+    """Spread of the difference over sentence pairs or queries; None where single items are not known on both sides."""
+    is_release: bool = False
+    """True where both sides are single models, named by folder or run: the word is on these two, whatever their
+    seeds."""
+
+    def scope(self, over: Scope) -> Scope:
+        """Returns the scope of the word on this column where `over` is asked for."""
+        if self.items is None:
+            return "seeds"
+        return "sentences" if over == "both" and self.is_release else over
 
     @property
     def values(self) -> list[float]:
@@ -347,81 +373,113 @@ class Sides:
 
 
 def judge_models(columns: Mapping[str, Sides], terms: Terms) -> dict[str, Judgement]:
-    """Returns a judgement on model A in each column, over seeds; all columns share the level of `terms`."""
+    """Returns a judgement on model A in each column; all columns share the level of `terms`.
+
+    Its scope is that of `terms` where single items are known, else seeds; a candidate that breaks does so in any scope.
+    """
     share = terms.share(1, len(columns))
     judged = {}
     for column, sides in columns.items():
+        scope = sides.scope(terms.over)
         judgement = _judge_sides(sides, terms, share)
+        if scope == "sentences" and judgement.word != "breaks":
+            judgement = _judge_items(sides, terms, share)
         if no_signal := sides.lacking_signal(judgement.word):  # runs that trained without signal decide nothing
-            judgement = replace(judgement, word="no signal", reason=no_signal, more_seeds=None)
+            judgement = replace(judgement, word="no signal", reason=no_signal, more_seeds=None, more_items=None)
         judged[column] = judgement
     return judged
-
-
-def judge_items(
-    interval: Interval, of_tie: Interval, difference: float, scope: Scope, n: int, *, margin: float, share: float,
-    sides: Sides | None = None,
-) -> Judgement:  # fmt: skip
-    """Returns the judgement on a set's `n` items (pairs or queries), of which a higher score is the better one.
-
-    Both intervals are of A minus B; `of_tie` is the shorter one, which misses twice as often as `share`. The word is
-    "no signal" where runs of `sides` trained without signal.
-    """
-    word = decide(interval, of_tie, margin, tie_first=True)
-    decides, of_level = (of_tie, 2 * share) if word == "tie" else (interval, share)
-    no_signal = sides.lacking_signal(word) if sides else ""
-    return Judgement("no signal" if no_signal else word, no_signal, difference, decides, of_level, scope, n)
 
 
 def judge_over_columns(judgements: Sequence[Judgement]) -> Judgement:
     """Returns the judgement of `cse gate` over all columns: the first of them with the word that counts most.
 
-    In this order: breaks, worse, undecided (then called more-seeds), no signal, better, tie.
+    In this order: breaks, worse, undecided, seeds do nothing, no signal, better, tie. Undecided is called more-seeds
+    where seeds could decide some column.
     """
-    order: tuple[Word, ...] = ("breaks", "worse", "undecided", "no signal", "better", "tie")
+    order: tuple[Word, ...] = ("breaks", "worse", "undecided", "seeds do nothing", "no signal", "better", "tie")
     deciding = min(judgements, key=lambda judgement: order.index(judgement.word))
     if deciding.word != "undecided":
         return deciding
-    missing_seeds = [judgement.more_seeds for judgement in judgements if judgement.word == "undecided"]
-    counts = [more for more in missing_seeds if more is not None]
-    return replace(deciding, word="more-seeds", more_seeds=max(counts) if len(counts) == len(missing_seeds) else None)
+    undecided = [judgement for judgement in judgements if judgement.word == "undecided"]
+    if all(judgement.scope == "sentences" or judgement.more_items is not None for judgement in undecided):
+        return max(undecided, key=lambda judgement: judgement.more_items or math.inf)
+    counts = [judgement.more_seeds for judgement in undecided if judgement.more_seeds is not None]
+    return replace(deciding, word="more-seeds", more_seeds=max(counts) if len(counts) == len(undecided) else None)
+
+
+def _judge_items(sides: Sides, terms: Terms, share: float) -> Judgement:
+    """Returns the judgement on two models as they are, over the items of the set: Student's interval."""
+    items, scale = sides.items, sides.scale
+    assert items is not None
+    left, right = np.nanmean(_align_sides(sides), axis=1)
+    difference, margin = float(left - right), terms.margin * scale.point
+    half, tie_half = items.half(share), items.half(2 * share)
+    interval, of_tie = (difference - half, difference + half), (difference - tie_half, difference + tie_half)
+    word = decide(interval, of_tie, margin, scale.better or "higher", tie_first=True)
+    decides, of_level = (of_tie, 2 * share) if word == "tie" else (interval, share)
+    more = _count_more_items(difference, margin, share, items) if word == "undecided" else None
+    sign = 0 if interval[0] <= 0 <= interval[1] else 1 if difference > 0 else -1
+    sample = f"{_tell_items(items)}; other seeds are not covered"
+    reason = _tell_difference(sign, share, word, margin, sample, _tell_more_items(more, items))
+    return Judgement(
+        word, reason, difference, decides, of_level, "sentences", items.count, items.count,
+        more_seeds=0 if word != "undecided" else None, more_items=more,
+    )  # fmt: skip
 
 
 def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
-    """Returns the judgement on two models over seeds, whether or not their runs trained with signal."""
+    """Returns the judgement on two models over seeds, or over seeds and items, whether or not they trained with
+    signal."""
     scale, values, common = sides.scale, _align_sides(sides), sides.common
     point, margin = scale.unit(sides.values), terms.margin * scale.point
-    by_place, collapsed = _measure(values, 1, scale, point, margin, share, terms)
+    items = sides.items if sides.scope(terms.over) == "both" else None
+    by_place, collapsed = _measure(values, 1, scale, point, margin, share, terms, items)
     failed = collapsed[0] + sides.left.failed, collapsed[1] + sides.right.failed
     note = "".join(
         f"; {_tell_failed(failed[i], sides.tried[i], f' of {name}')}" for i, name in enumerate("AB") if failed[i]
     )
     breaks = failed[0] > failed[1]
     measured = by_place.get(0) if not terms.looks or common >= terms.looks[0] else None
-    means = np.nanmean(values, axis=1)
-    if measured is None:
-        least = int(np.isfinite(values).sum(axis=1).min())
+    means, least = np.nanmean(values, axis=1), int(np.isfinite(values).sum(axis=1).min())
+    does_nothing = least >= SEEDS_THAT_MAY_DIFFER and _are_constant(values, point)
+    if measured is None or does_nothing:  # scores that differ by a rounding error have an interval of no width
         reason, more = _tell_no_interval(common or least, common, terms, any(collapsed))
+        if does_nothing:
+            reason, more = SEEDS_DO_NOTHING.format(least), None
+        word: Word = "breaks" if breaks else "seeds do nothing" if does_nothing else "undecided"
         return Judgement(
-            "breaks" if breaks else "undecided", reason + note, float(means[0] - means[1]), level=share,
+            word, reason + note, float(means[0] - means[1]), level=share,
             n=common or min(sides.left.n, sides.right.n), failed=failed, more_seeds=0 if breaks else more,
         )  # fmt: skip
     seeds, sense = common or measured.count, scale.better or "higher"
     word = decide(measured.interval, measured.tie_interval, margin, sense, tie_first=True)
     more_seeds = _count_more_seeds(measured, margin, share, seeds, terms.looks) if word == "undecided" else 0
+    more_items = _count_more_items(measured.value, margin, share, items) if more_seeds is None and items else None
     interval, of_level = _deciding(measured, word)
     sample = _tell_seeds(measured)
     if side := sides.seeded_side:
         sample += f" of {side}, and {'B' if side == 'A' else 'A'} has none"
-    reason = _tell_difference(measured, word, margin, sample, more_seeds) + note
+    sample += f", {_tell_items(items)}" if items else f"; {SEEDS_ALONE}"
+    if more_items is not None and items is not None:
+        needs = _tell_more_items(more_items, items)
+    else:
+        needs = _tell_more_seeds(more_seeds, f"over {MOST_SEEDS_NEEDED} seeds")
+    reason = _tell_difference(measured.sign, measured.level, word, margin, sample, needs) + note
     if any(collapsed):
         digits = scale.digits(sides.values)
         reason += f"; {means[0] - means[1] + 0.0:+.{digits}f} with the collapsed seeds"
     return Judgement(
-        "breaks" if breaks else word, reason, measured.value, interval, of_level, n=seeds, failed=failed,
-        more_seeds=0 if breaks else more_seeds,
-        seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share) if margin else None,
+        "breaks" if breaks else word, reason, measured.value, interval, of_level, "both" if items else "seeds", seeds,
+        items.count if items else None, failed, more_seeds=0 if breaks else more_seeds,
+        more_items=None if breaks else more_items,
+        seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share, items) if margin else None,
     )  # fmt: skip
+
+
+def _are_constant(values_2S: Array, point: float) -> bool:
+    """Returns whether all seeds of A have one score, and all of B, but for rounding errors."""
+    ranges = np.nanmax(values_2S, axis=1) - np.nanmin(values_2S, axis=1)
+    return bool((ranges <= math.sqrt(EQUAL_VARIANCE) * point).all())
 
 
 def _align_sides(sides: Sides) -> Array:
@@ -437,16 +495,16 @@ def _align_sides(sides: Sides) -> Array:
     return values[:, common] if common.any() else values
 
 
-def _tell_difference(measured: Difference, word: Word, margin: float, seeds: str, more: int | None) -> str:
-    sure, tied = sureness(measured.level), sureness(2 * measured.level)
+def _tell_difference(sign: int, level: float, word: Word, margin: float, sample: str, needs: str) -> str:
+    """Returns the reason for a word; `sign` is that of a difference whose interval excludes 0, else 0."""
+    sure, tied = sureness(level), sureness(2 * level)
     if word == "tie":
-        aside = f", and the {sure} interval {'above' if measured.sign > 0 else 'below'} 0" if measured.sign else ""
-        return f"the {tied} interval is within ±{margin:g}{aside} ({seeds})"
+        aside = f", and the {sure} interval {'above' if sign > 0 else 'below'} 0" if sign else ""
+        return f"the {tied} interval is within ±{margin:g}{aside} ({sample})"
     if word != "undecided":
-        return f"the {sure} interval excludes 0 ({seeds})"
+        return f"the {sure} interval excludes 0 ({sample})"
     leaves = f", and the {tied} one leaves ±{margin:g}" if margin else "; no tie can be told, its scale is not known"
-    over = f"over {MOST_SEEDS_NEEDED} seeds"
-    return f"the {sure} interval holds 0{leaves} ({seeds}); {_tell_more_seeds(more, over)} would decide it"
+    return f"the {sure} interval holds 0{leaves} ({sample}); {needs} would decide it"
 
 
 def _tell_no_interval(seeds: int, common: int, terms: Terms, has_failed: bool) -> tuple[str, int | None]:
@@ -470,7 +528,14 @@ def _tell_failed(failed: int, tried: int, of_side: str = "") -> str:
 
 
 def _measure(
-    values_RS: Array, reference: int, scale: MetricScale, point: float, margin: float, level: float, terms: Terms
+    values_RS: Array,
+    reference: int,
+    scale: MetricScale,
+    point: float,
+    margin: float,
+    level: float,
+    terms: Terms,
+    items: ItemError | None = None,
 ) -> tuple[dict[int, Difference], list[int]]:
     """Returns row -> difference from the reference row, and the number of collapsed seeds of each row.
 
@@ -481,7 +546,7 @@ def _measure(
     oriented_RS = sign * values_RS
     measured = differences(
         oriented_RS, reference, point=point, level=level, margin=margin, interim_analyses=terms.looks,
-        resolution=find_resolution(values_RS),
+        resolution=find_resolution(values_RS), items=items,
     )  # fmt: skip
     collapsed = [int(count) for count in find_collapsed(oriented_RS[None], point)[0].sum(axis=1)]
     return {row: each if sign > 0 else each.mirrored() for row, each in measured.items()}, collapsed
@@ -515,11 +580,25 @@ def _count_more_seeds(
     measured: Difference, margin: float, share: float, seeds: int, interim_analyses: Sequence[int] | None = None
 ) -> int | None:
     """Returns the seeds beyond `seeds` that would decide, up to a planned look; None for over MOST_SEEDS_NEEDED."""
-    needed = seeds_to_decide(measured.value, margin, measured.variance, measured.weight, share)
+    needed = seeds_to_decide(measured.value, margin, measured.variance, measured.weight, share, measured.items)
     if needed is None:
         return None
     least = max(needed, seeds + 1)
     return next((look for look in interim_analyses or () if look >= least), least) - seeds
+
+
+def _count_more_items(difference: float, margin: float, share: float, items: ItemError) -> int | None:
+    """Returns the items beyond those there are that would decide with any number of seeds; None if seeds alone may."""
+    needed = items_to_decide(difference, margin, share, items)
+    return needed - items.count if needed is not None and needed > items.count else None
+
+
+def _tell_items(items: ItemError) -> str:
+    return f"{items.count} {items.unit}"
+
+
+def _tell_more_items(more: int | None, items: ItemError) -> str:
+    return f"about {more} more {items.unit}" if more else f"no number of {items.unit}"
 
 
 def _tell_more_seeds(seeds: int | None, over: str = f"over {MOST_SEEDS_NEEDED} more seeds") -> str:

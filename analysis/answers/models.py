@@ -83,6 +83,11 @@ class Model:
         """First folder of the model; None for runs of the ledger."""
         return self.folders[0] if self.folders else None
 
+    @property
+    def is_single(self) -> bool:
+        """True for one folder, and for one run that is named by itself, not as the only seed of its cell so far."""
+        return len(self.folders) == 1 or (len(self.runs) == 1 and not self.axes)
+
     def scored(self, column: str) -> list[ModelScore]:
         """Returns each folder's score in a column; empty where one has none."""
         scores = [each[column] for each in self.scores if column in each]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from analysis.answers.judge import Judgement, ModelWord, Sides
+from analysis.answers.judge import Judgement, ModelWord, Scope, Sides
 from analysis.answers.models import Model
 from analysis.documents import HIDDEN
 from analysis.tables.columns import Entry, Interval
@@ -84,9 +84,16 @@ class ColumnAnswer:
     difference: float
     """A minus B: the mean over common seeds; without common seeds, the difference of the two means."""
     interval: Interval | None
-    """Interval of the difference over seeds: the shorter one for a tie; null where seeds give none."""
+    """Interval of the difference: the shorter one for a tie; null where seeds give none."""
     level: float
     """Probability that `interval` misses the true difference, at one interim analysis."""
+    scope: Scope
+    """What the word speaks of: other seeds on this very set (seeds), these very models on other pairs or queries
+    (sentences), or other seeds on other sentences (both)."""
+    items: int | None
+    """Number of sentence pairs or queries behind `interval`; null where it covers seeds alone."""
+    more_items: int | None
+    """Further pairs or queries that would decide where seeds alone would not; null elsewhere."""
     common: int
     """Number of seeds that both models have; 0 means that Welch's interval compares the two means."""
     reason: str
@@ -120,6 +127,9 @@ def answer_columns(columns: Mapping[str, Sides], judged: Mapping[str, Judgement]
                 difference=judgement.difference,
                 interval=judgement.interval,
                 level=judgement.level,
+                scope=judgement.scope,
+                items=judgement.items,
+                more_items=judgement.more_items,
                 common=sides.common,
                 reason=judgement.reason,
                 seeds_needed=judgement.seeds_needed,
@@ -139,13 +149,13 @@ def frame_of(columns: Sequence[ColumnAnswer]) -> "pd.DataFrame":
     """Returns a frame with a line for each column.
 
     It has `column`, `word`, `difference` (A minus B), its interval from `low` to `high`, `level` (the probability that
-    the interval misses), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units.
+    the interval misses), `scope`, `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units.
     """
     lines = []
     for column in columns:
         low, high = column.interval or (None, None)
         numbers = {"column": column.column, "word": column.word, "difference": column.difference}
-        numbers |= {"low": low, "high": high, "level": column.level, "common": column.common}
+        numbers |= {"low": low, "high": high, "level": column.level, "scope": column.scope, "common": column.common}
         for side, values in (("A", column.A), ("B", column.B)):
             numbers |= {f"{side} n": values.n, f"{side} mean": values.mean, f"{side} sd": values.sd}
         lines.append(numbers)

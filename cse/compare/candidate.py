@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal, cast
 
-from analysis.answers.judge import GateWord, Judgement, judge_models, judge_over_columns
+from analysis.answers.judge import GateWord, Judgement, Scope, judge_models, judge_over_columns
 from analysis.answers.models import Model
 from analysis.answers.picks import CandidatePool, find_pick
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, spell_key
@@ -33,11 +33,13 @@ from cse_train.fields import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-ExitCode = Literal[0, 3, 4]
+ExitCode = Literal[0, 3, 4, 5]
 WORSE: ExitCode = 3
 MORE_SEEDS: ExitCode = 4
+SEEDS_DO_NOTHING: ExitCode = 5
 EXIT_CODES: Mapping[GateWord, ExitCode] = {
-    "better": 0, "tie": 0, "worse": WORSE, "breaks": WORSE, "more-seeds": MORE_SEEDS, "no signal": MORE_SEEDS,
+    "better": 0, "tie": 0, "worse": WORSE, "breaks": WORSE, "more-seeds": MORE_SEEDS, "undecided": MORE_SEEDS,
+    "no signal": MORE_SEEDS, "seeds do nothing": SEEDS_DO_NOTHING,
 }  # fmt: skip
 
 
@@ -49,14 +51,17 @@ class GateVerdict:
     differing: str = field(default="", metadata=OPTIONAL)
     """Line on settings in which candidate and reference differ beyond those that were asked about."""
     more_seeds: int | None
-    """Common seeds that a verdict still lacks; 0 if decided, null for over 200 or no signal."""
+    """Common seeds that a verdict still lacks; 0 if decided, null for over 200, and where no seeds would do."""
+    scope: Scope
+    """What the verdict speaks of, in the column that decided it: seeds, sentences or both."""
     more_runs: int | None
     """Runs that both sides lack in total; a side that has more seeds lacks fewer."""
     more_seconds: float | None
     """Seconds for `more_runs` one after the other, by the mean time of each side's runs; null where no run has a
     time."""
     exit_code: ExitCode
-    """0 for better and tie, 3 for worse and breaks, 4 for more-seeds and no signal."""
+    """0 for better and tie, 3 for worse and breaks, 4 for more-seeds, undecided and no signal, 5 where seeds do
+    nothing."""
     margin: float
     """Half-width of a tie, in points."""
     level: float
@@ -95,6 +100,8 @@ class GateVerdict:
         return [self.picked_of.line("the candidate", share)] if self.picked_of else []
 
     def _tell_more(self) -> str:
+        if self.word in ("undecided", "seeds do nothing"):
+            return "more seeds would not decide it"
         if self.more_seeds is None:
             return f"over {MOST_SEEDS_NEEDED} more seeds, or none, would decide it: look for another candidate"
         if not self.more_seeds:
@@ -136,7 +143,7 @@ def judge_candidate(
     evaluation = evaluation.with_sets_of(models, ledger)
     wanted = difference.columns() or evaluation.suites or _list_dev_sets(*models, evaluation.paths)
     left, right = models = evaluation.add_scores(models, wanted, ledger)
-    common = gather(left, right, ledger, wanted, spans=difference.spans(), cosines=False)
+    common = gather(left, right, ledger, wanted, spans=difference.spans(), over=terms.over)
     # Differences do not depend on the level, and the log wants them; the verdicts need the level that it then gives.
     first = judge_models(common.columns, terms)
     differences = {column: judgement.difference or 0.0 for column, judgement in first.items()}
@@ -150,6 +157,7 @@ def judge_candidate(
         word=word,
         differing=common.difference_line(),
         more_seeds=overall.more_seeds,
+        scope=overall.scope,
         more_runs=runs,
         more_seconds=seconds,
         exit_code=EXIT_CODES[word],

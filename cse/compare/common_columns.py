@@ -10,7 +10,7 @@ import numpy as np
 from analysis.answers import baselines
 from analysis.answers.build import scale_of
 from analysis.answers.imported import metric_of_runs, scale_of_protocols
-from analysis.answers.judge import Sides
+from analysis.answers.judge import Scope, Sides
 from analysis.answers.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
@@ -20,7 +20,7 @@ from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
-from cse.compare.items import QueryValues
+from cse.compare.items import QueryValues, item_error
 from cse_train.evaluate.judgements import read_queries
 from cse_train.evaluate.suites.registry import sense
 from cse_train.fields import ConfigError, nearest
@@ -81,12 +81,13 @@ def gather(
     wanted: Sequence[str] | None = None,
     *,
     spans: Mapping[str, float] = NO_SPANS,
-    cosines: bool = True,
+    over: Scope = "both",
 ) -> CommonColumns:
-    """Returns the columns that both models have under one protocol: `wanted`, or all; with cosines if `cosines`.
+    """Returns the columns that both models have under one protocol: `wanted`, or all; with the error over their items.
 
+    `over`: scope that was asked for; of `sentences`, columns whose items are not known are left out, with a note.
     `spans`: column -> width of its metric's range where neither suite nor import declares it; "" is for all such
-    columns. Raises ConfigError for a wanted column that is lacking, and where no column is common.
+    columns. Raises ConfigError for a wanted column that is lacking, and where no column is common or has items.
     """
     right = separate_numbered(left, right)
     names = _columns_of(left, right, ledger)
@@ -122,13 +123,32 @@ def gather(
         columns[column] = Sides(a, b, scale)
         data[column] = next((p.data_hash for _, p in values["A"][column].values() if p.data_hash), "")
     chosen = _choose_columns(columns, wanted, notes)
-    cosine_columns = _cosines(chosen, left, right, ledger) if cosines else {}
+    cosine_columns = _cosines(chosen, left, right, ledger)
     missing_cosines = [f"{column}: {line}" for column, sides in cosine_columns.items() for line in sides.problems]
     pairs = {column: sides for column, sides in cosine_columns.items() if sides.rows.keys() >= {0, 1}}
-    chosen_columns = {column: columns[column] for column in chosen}
-    queries, missing_queries = _queries(chosen, values, left, right) if cosines else ({}, [])
+    queries, missing_queries = _queries(chosen, values, left, right)
+    is_release = left.is_single and right.is_single
+    chosen_columns = {
+        column: replace(
+            columns[column], items=item_error(pairs.get(column), queries.get(column)), is_release=is_release
+        )
+        for column in chosen
+    }
+    if over == "sentences":
+        chosen_columns = _require_items(chosen_columns, wanted, notes)
     unread, notes = [*missing_cosines, *missing_queries], list(dict.fromkeys(notes))
     return CommonColumns(chosen_columns, pairs, queries, data, notes, unread, find_unasked(left, right))
+
+
+def _require_items(columns: Mapping[str, Sides], wanted: Sequence[str] | None, notes: list[str]) -> dict[str, Sides]:
+    """Returns the columns whose items are known, with a note on the others. ConfigError for a wanted one of those."""
+    known = {column: sides for column, sides in columns.items() if sides.items is not None}
+    lacking = [column for column in columns if column not in known]
+    if lacking and (wanted or not known):
+        line = f"no sentences: over=sentences of {', '.join(lacking)}, of which both sides keep no single pair or query"
+        raise ConfigError([f"{line}; score both here (--suite), or leave --over out"])
+    notes += [f"not compared: {column}: over=sentences, and no single pair or query is kept" for column in lacking]
+    return known
 
 
 def _read_imported_scales(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:

@@ -1,4 +1,4 @@
-"""Compares two models by seeds, sentence pairs and queries, and tells it as text, Markdown or a table."""
+"""Compares two models over seeds and over items, and tells it as text, Markdown or a table."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WIDE_TERMINAL = 100
-"""Terminal width from which the last table column ("needs") is shown."""
+"""Terminal width from which the table's columns "over" and "needs" are shown."""
 TEXT = 160
 """Characters shown of a sentence or query."""
-SEEDS_ALONE = "One seed on a side: only the {} speaks, and it does not cover other seeds."
-NOTHING_SPEAKS = SEEDS_ALONE.format("bootstrap over sentence pairs").replace("only", "no cosines are kept, so not even")
+ONE_SEED = "One seed on a side: no interval covers other seeds; --over sentences judges these models as they are."
+NO_ITEMS = "One seed on a side: no interval covers other seeds, and no single pair or query is kept."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +99,8 @@ class Comparison:
 
     def to_frame(self) -> "pd.DataFrame":
         """Returns a frame with a line for each column: `word` (the verdict), `difference` (A minus B), its interval
-        `low` to `high`, `level` (how often the interval may miss), `common` seeds, and `n`, `mean` and `sd` of A and of
-        B."""
+        `low` to `high`, `level` (how often the interval may miss), `scope`, `common` seeds, and `n`, `mean` and
+        `sd` of A and of B."""
         return frame_of(self.columns)
 
     def __str__(self) -> str:
@@ -149,15 +149,15 @@ def _compare(
     terms, columns = difference.terms(), difference.columns()
     evaluation = evaluation.with_sets_of(models, ledger)
     left, right = evaluation.add_scores(models, columns, ledger)
-    common = gather(left, right, ledger, columns, spans=difference.spans())
+    common = gather(left, right, ledger, columns, spans=difference.spans(), over=terms.over)
     first = judge_models(common.columns, terms)
     columns_differ = {column: judgement.difference or 0.0 for column, judgement in first.items()}
     asked = ask(loop, ledger, (left, right), columns_differ, None, terms.family, common.data)
     picks = {name: find_pick(*sides, ledger) for name, sides in (("A", (left, right)), ("B", (right, left)))}
     name, pick = max(picks.items(), key=lambda each: each[1].cells if each[1] else 1)
     terms = replace(terms, family=asked.level / (pick.cells if pick else 1))
-    pairs = compare_by_pairs(common.cosines, terms, common.columns, top=top)
-    queries = compare_by_queries(common.queries, terms, common.columns, top=top)
+    pairs = compare_by_pairs(common.cosines, top=top)
+    queries = compare_by_queries(common.queries, top=top)
     answers = answer_columns(common.columns, judge_models(common.columns, terms))
     return Comparison(
         differing=common.difference_line(),
@@ -199,12 +199,11 @@ def _remarks(
     shared = ", which the columns share" if len(columns) > 1 else ""
     wrong = f"any word is wrong at most {100 * family:.4g}% of the time{shared}"
     lines = [f"{sureness(share)} intervals; {tie}; {wrong}"]
-    seeded_sides = {common.columns[column.column].seeded_side for column in columns if column.interval} - {""}
+    over_seeds = [column.column for column in columns if column.interval and column.scope != "sentences"]
+    seeded_sides = {common.columns[column].seeded_side for column in over_seeds} - {""}
     lines += [f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in seeded_sides]
     if any(column.interval is None and min(column.A.n, column.B.n) < 2 for column in columns):
-        intervals = {"bootstrap over sentence pairs": pairs, "interval over queries": queries}
-        names = " and the ".join(name for name, comparisons in intervals.items() if comparisons)
-        lines.append(SEEDS_ALONE.format(names) if names else NOTHING_SPEAKS)
+        lines.append(ONE_SEED if pairs or queries else NO_ITEMS)
     if number > 1:
         percent = 100 * family * number
         lines.append(f"with {number} models compared, any word of all is wrong at most {percent:.4g}% of the time")
@@ -268,7 +267,7 @@ def _add_queries(
 
 COMPARE_LOOP = Loop("compare")
 """Loop of the questions of `cse compare`, which count for `cse gate` as those of other loops do."""
-SEEDS_HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "A is", "needs"]
+SEEDS_HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "over", "A is", "needs"]
 
 
 def text(comparison: Comparison, width: int | None) -> str:
@@ -281,16 +280,10 @@ def text(comparison: Comparison, width: int | None) -> str:
         _part(SEEDS_HEAD, [_row(column) for column in comparison.columns], [1, 2, 3], width),
         _bullets(words, width),
     ]
-    if comparison.pairs:
-        parts.append(bold("Sentence pairs: these runs on other sentences"))
-        parts.append(_items("pairs", [(pairs, pairs.pairs) for pairs in comparison.pairs], width))
     listed_pairs = [pairs for pairs in comparison.pairs if pairs.disagreements]
     for pairs in listed_pairs:
         parts.append(bold(f"Ranked most differently in {pairs.column} (of {pairs.pairs}; 1 is least similar)"))
         parts.append(_bullets([_tell_pair(pair) for pair in pairs.disagreements], width))
-    if comparison.queries:
-        parts.append(bold("Queries: these runs on other queries"))
-        parts.append(_items("queries", [(each, each.queries) for each in comparison.queries], width))
     first = {each.column.partition(":")[0]: each for each in reversed(comparison.queries)}
     for each in reversed(first.values()):  # the other metrics of a set list much the same queries
         if each.largest:
@@ -310,10 +303,10 @@ def _part(head: list[str], rows: list[list[str]], numbers: Sequence[int], width:
         return markdown(head, [[sign_word(entry) for entry in row] for row in escaped], 1)
     last = head.index("A is")
     body: list[list[screen.Entry]] = [[*row[:last], screen.colour_word(row[last]), *row[last + 1 :]] for row in rows]
-    narrow = width < WIDE_TERMINAL and head[-1] == "needs"  # the lines below say it too
-    shown = slice(None, -1 if narrow else None)
-    right = [place in numbers for place in range(len(head))]
-    return screen.fit_table(head[shown], [row[shown] for row in body], right[shown], width)
+    # In a narrow terminal the lines below alone say these two.
+    shown = [place for place, name in enumerate(head) if width >= WIDE_TERMINAL or name not in ("over", "needs")]
+    right = [place in numbers for place in shown]
+    return screen.fit_table([head[i] for i in shown], [[row[i] for i in shown] for row in body], right, width)
 
 
 def _bullets(lines: Sequence[str], width: int | None) -> str:
@@ -334,19 +327,10 @@ def _row(column: ColumnAnswer) -> list[str]:
         sign_number(column.difference, column.digits),
         _sure_interval(column.interval, column.digits, column.level),
         str(column.common) if column.common else f"{column.A.n}/{column.B.n}",
+        column.scope,
         column.word,
-        "" if column.word != "undecided" or is_folder else needs,
+        "" if column.word != "undecided" or is_folder or column.more_items else needs,
     ]
-
-
-def _items(unit: str, counted: Sequence[tuple[PairComparison | QueryComparison, int]], width: int | None) -> str:
-    """Returns a table with a line for each set, its number of sentence pairs or queries, and its word."""
-    head = ["set", unit, "A", "B", "A - B", "interval", "A is"]
-    rows = []
-    for each, count in counted:
-        numbers = [str(count), f"{each.left:.2f}", f"{each.right:.2f}", sign_number(each.difference, 2)]
-        rows.append([each.column, *numbers, _sure_interval(each.interval, 2, each.level), each.word])
-    return _part(head, rows, [1, 2, 3, 4], width)
 
 
 def _sure_interval(interval: Interval | None, digits: int, level: float) -> str:
@@ -377,17 +361,8 @@ def table(first: Comparison) -> Table:
         for column in comparison.columns:
             shown = _row(column)
             key = right | {"column": shown[0], "A - B": shown[3], "interval": shown[4]}
-            key |= {"A is": word_with_count(column.word, comparison.others)}
+            key |= {"over": column.scope, "A is": word_with_count(column.word, comparison.others)}
             rows.append(Row(key, {"A": _entry(column.A), "B": _entry(column.B)}))
-        items: list[tuple[str, PairComparison | QueryComparison]] = [
-            *(("on resampled sentence pairs", pairs) for pairs in comparison.pairs),
-            *(("over queries", each) for each in comparison.queries),
-        ]
-        words += [
-            f"{each.column}: {scope} {each.word}, {sign_number(each.difference, 2)}, "
-            f"{sureness(each.level)} interval {interval_text(each.interval, 2)}"
-            for scope, each in items
-        ]
         words += comparison.remarks
     against = " and ".join(comparison.B.description for comparison in comparisons)
     title = f"{first.A.description} against {against}"

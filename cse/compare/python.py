@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from analysis.answers.judge import Scope
 from analysis.statistics.looks import FAMILY, TIE_MARGIN
 from cse.cli import ledgers
 from cse.compare.candidate import GateVerdict, judge_candidate
@@ -23,6 +24,7 @@ def compare(
     margin: float = TIE_MARGIN,
     scale: Mapping[str, float] | None = None,
     level: float = FAMILY,
+    over: Scope = "both",
     top: int = 5,
     suite: Sequence[str] | None = None,
     profile: str | None = None,
@@ -41,7 +43,8 @@ def compare(
     several runs or folders with commas. `b="untrained"` is the encoder from which A's runs began. `also`: more models
     that A is compared with. `column`: columns to compare, by default all that both have. `margin`: half-width of a tie,
     in points (hundredths of a metric's range). `scale`: column -> width of its metric's range, `""` for all columns.
-    `level`: probability that any verdict is wrong, over all columns and all models of `also`. `top`: how many sentence
+    `level`: probability that any verdict is wrong, over all columns and all models of `also`. `over`: what a word
+    covers, other "seeds", other "sentences" or "both". `top`: how many sentence
     pairs and queries to list. `suite`: suites by name, or files of your own, on which models without scores are scored
     first. Raises ConfigError for models without a common column.
     """
@@ -49,7 +52,7 @@ def compare(
         a,
         b,
         ledgers.existing_ledger(ledger, storage),
-        _difference(column, margin, scale, level),
+        _difference(column, margin, scale, level, over),
         _naming(profile, set, data_hash),
         _scoring(suite, data, senteval, pooler, max_length),
         top,
@@ -65,6 +68,7 @@ def gate(
     margin: float = TIE_MARGIN,
     scale: Mapping[str, float] | None = None,
     level: float = FAMILY,
+    over: Scope = "both",
     looks: Sequence[int] | None = None,
     loop: str = DEFAULT_LOOP,
     candidates: int | None = None,
@@ -83,7 +87,8 @@ def gate(
 
     Models are named as in `cse.compare`. Every question is logged in the ledger, and takes its share of `level`, the
     probability that any verdict is wrong. `loop`: name of the series of candidates that share the level; `candidates`:
-    how many it will have, named with the first. `looks`: numbers of seeds at which you look, named before the first.
+    how many it will have, named with the first. `over`: what the verdict covers, as in `cse.compare`. `looks`: numbers
+    of seeds at which you look, named before the first.
     `suite`: suites by name, or files of your own, on which models without scores are scored first, and which decide
     where `column` names none; else the dev set decides. Raises ConfigError for what cannot be judged.
     """
@@ -91,7 +96,7 @@ def gate(
         candidate,
         against,
         ledgers.existing_ledger(ledger, storage),
-        _difference(column, margin, scale, level),
+        _difference(column, margin, scale, level, over),
         _naming(profile, set, data_hash),
         looks,
         Loop(loop, candidates),
@@ -100,11 +105,11 @@ def gate(
 
 
 def _difference(
-    column: Sequence[str] | None, margin: float, scale: Mapping[str, float] | None, level: float
+    column: Sequence[str] | None, margin: float, scale: Mapping[str, float] | None, level: float, over: Scope
 ) -> DifferenceOptions:
     spans = [f"{name}={width}" if name else str(width) for name, width in (scale or {}).items()]
     columns = None if column is None else [column] if isinstance(column, str) else list(column)
-    return DifferenceOptions(column=columns, margin=margin, scale=spans or None, level=level)
+    return DifferenceOptions(column=columns, margin=margin, scale=spans or None, level=level, over=over)
 
 
 def _scoring(

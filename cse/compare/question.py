@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.answers.baselines import START
-from analysis.answers.judge import Terms
+from analysis.answers.judge import Scope, Terms
 from analysis.answers.lookup import encoder_of
 from analysis.answers.models import Model, model_of, require_two
 from analysis.ledger import Ledger
@@ -33,6 +33,13 @@ Spans = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
+Over = Annotated[
+    Scope,
+    typer.Option(
+        help="What a word covers: other seeds on these sentences, other sentences for these models, or both; "
+        "both falls back to seeds where no single pair or query is known."
+    ),
+]
 Suites = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,10 +61,11 @@ class DifferenceOptions:
     margin: Margin = TIE_MARGIN
     scale: Spans = None
     level: Level = FAMILY
+    over: Over = "both"
 
     def terms(self, looks: Sequence[int] | None = None) -> Terms:
         """Returns the terms of the verdicts. Raises TableError for an impossible margin, level or list of looks."""
-        return Terms(margin=self.margin, family=self.level, looks=looks)
+        return Terms(margin=self.margin, family=self.level, looks=looks, over=self.over)
 
     def columns(self) -> list[str] | None:
         """Returns the chosen columns; None for all that both models have."""

@@ -46,7 +46,7 @@ def compare(
     storage: options.Storage = None,
     form: TableFormat = None,
 ) -> None:
-    """Compare two models: differences with intervals over seeds, and over the sentence pairs or queries of a set."""
+    """Compare two models: differences with intervals over seeds and over the sentence pairs or queries of a set."""
     opened = ledgers.existing_ledger(ledger, storage)
     comparison = compare_models(a, b, opened, difference, naming, Scoring.of(scoring), top, also or ())
     if form == "json":

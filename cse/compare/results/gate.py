@@ -57,9 +57,9 @@ def gate(
 ) -> int:
     """Say whether a candidate is better, a tie or worse, or needs more seeds; the exit code says so too.
 
-    0: better or tie, 3: worse, or breaks (more of its seeds failed), 4: more seeds, or no signal (its runs did not
-    train), 2: your mistake. Without --column those of --suite decide, else the dev set. Every question is logged, and
-    each costs its level.
+    0: better or tie, 3: worse, or breaks (more of its seeds failed), 4: more seeds, undecided, or no signal (its runs
+    did not train), 5: seeds do nothing, 2: your mistake. Without --column those of --suite decide, else the dev set.
+    Every question is logged, and each costs its level.
     """
     if loop.startswith(CONFIRMATION):
         raise ConfigError([f"a confirmation's loop: loop={loop}; cse confirm asks there, about seeds that it trains"])

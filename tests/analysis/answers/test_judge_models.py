@@ -9,10 +9,12 @@ import pytest
 import scipy.stats
 
 from analysis.answers.judge import Judgement, Sides, Terms, judge_models, judge_over_columns
+from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import FAMILY, LOOKS
 from analysis.tables.columns import entry_of
 from analysis.tables.spec import POINTS, UNIT_SCALE, MetricScale, TableError
 
+ALONE = "other sentences are not covered"
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
 
@@ -44,9 +46,11 @@ def test_a_folder_is_taken_as_it_is_beside_the_seeds_of_the_other_side(values: l
     theirs = above.confidence_interval(0.9 if made.word == "tie" else 0.95)
     assert made.interval == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert (made.word, made.n) == (("better", "tie", "undecided")[(3, 4, 2).index(len(values))], len(values))
-    assert f"({len(values)} seeds of A, and B has none)" in made.reason
+    assert f"({len(values)} seeds of A, and B has none; {ALONE})" in made.reason
     (other,) = judge_models({"a": Sides(folder, entry_of(dict(enumerate(values))))}, Terms()).values()
-    assert other.difference == -made.difference and f"({len(values)} seeds of B, and A has none)" in other.reason
+    assert (
+        other.difference == -made.difference and f"({len(values)} seeds of B, and A has none; {ALONE})" in other.reason
+    )
 
 
 def test_one_seed_beside_a_folder_and_two_folders_have_no_interval() -> None:
@@ -60,7 +64,7 @@ def test_what_is_surely_within_the_margin_is_a_tie_and_not_better() -> None:
     made = compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0])
     assert (made.word, made.reason) == (
         "tie",
-        "the 90% interval is within ±0.5, and the 95% interval above 0 (3 seeds)",
+        f"the 90% interval is within ±0.5, and the 95% interval above 0 (3 seeds; {ALONE})",
     )
     assert compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0], Terms(margin=0.1)).word == "better"
 
@@ -115,9 +119,38 @@ def test_one_seed_says_that_seeds_are_not_covered() -> None:
     assert sides([62.0], [60.0, 61.0, 62.0], first=5).common == 0
 
 
-def test_seeds_that_do_not_differ_tell_nothing() -> None:
-    made = compare([61.0, 61.0, 61.0], [60.0, 60.0, 60.0])
-    assert made.word == "undecided" and "no two seeds differ" in made.reason and made.more_seeds == 1
+@pytest.mark.parametrize("rounding", [0.0, 1e-13])
+def test_seeds_that_change_nothing_have_a_word_of_their_own(rounding: float) -> None:
+    made = compare([61.0, 61.0 + rounding, 61.0], [60.0, 60.0, 60.0 + rounding])
+    assert (made.word, made.interval, made.more_seeds, made.n) == ("seeds do nothing", None, None, 3)
+    assert made.reason.startswith("all 3 seeds of each side give one score")
+    assert compare([61.0, 61.0, 61.0], [60.0, 60.0, 60.01]).word == "better"
+    assert compare([61.0], [60.0]).word == "undecided", "one seed a side shows nothing of seeds"
+
+
+def test_seeds_and_items_by_hand() -> None:
+    """Half widths of 2.484 over three seeds and 1.976 * 1.2247 = 2.420 over 150 pairs: 3.468 over both."""
+    pairs = ItemError(15.0, 150, "pairs")
+    both = replace(sides([62.0, 64.0, 66.0], [60.0, 61.0, 62.0]), items=pairs)
+    (made,) = judge_models({"a": both}, Terms()).values()
+    assert made.interval == pytest.approx((3 - 3.468, 3 + 3.468), abs=1e-3)
+    assert (made.word, made.scope, made.n, made.items) == ("undecided", "both", 3, 150)
+    assert made.reason.startswith("the 95% interval holds 0, and the 90% one leaves ±0.5 (3 seeds, 150 pairs); about ")
+    words = {over: judge_models({"a": both}, Terms(over=over))["a"] for over in ("seeds", "sentences")}
+    assert {over: (one.word, one.scope) for over, one in words.items()} == {
+        "seeds": ("better", "seeds"), "sentences": ("better", "sentences"),
+    }  # fmt: skip
+    (release,) = judge_models({"a": replace(both, is_release=True)}, Terms()).values()
+    assert release == words["sentences"]
+
+
+def test_where_no_number_of_seeds_decides_more_items_are_asked_for() -> None:
+    both = replace(sides([61.0, 61.1, 60.9], [60.0, 60.0, 60.1]), items=ItemError(30.0, 400, "queries"))
+    (made,) = judge_models({"a": both}, Terms()).values()
+    assert (made.word, made.more_seeds) == ("undecided", None) and made.more_items is not None
+    assert made.reason.endswith(f"about {made.more_items} more queries would decide it")
+    seeds = judge_models({"b": sides([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])}, Terms())["b"]
+    assert judge_over_columns([made]).word == "undecided" and judge_over_columns([made, seeds]).word == "more-seeds"
 
 
 def test_equal_models_are_a_tie() -> None:
@@ -395,13 +428,13 @@ def test_a_tie_prints_the_interval_that_decided_it() -> None:
     column = judge_scaled(POINTS, [60.5, 60.1, 59.7, 60.1], [60.0, 60.0, 60.0, 60.0])
     assert column.interval is not None and column.word == "tie"
     assert column.level == pytest.approx(0.1) and max(map(abs, column.interval)) < 0.5
-    assert column.reason == "the 90% interval is within ±0.5 (4 seeds)"
+    assert column.reason == f"the 90% interval is within ±0.5 (4 seeds; {ALONE})"
 
 
 def test_without_a_range_nothing_is_a_tie_and_a_reason_says_so() -> None:
     column = judge_scaled(MetricScale(span=None), [0.60, 0.61, 0.59], [0.60, 0.60, 0.60])
     assert column.word == "undecided" and column.seeds_for_effect is None
-    assert column.reason.startswith("the 95% interval holds 0; no tie can be told, its scale is not known (3 seeds)")
+    assert column.reason.startswith("the 95% interval holds 0; no tie can be told, its scale is not known (3 seeds; ")
     assert judge_scaled(MetricScale(span=None), [0.60, 0.61, 0.62], [0.60, 0.61, 0.62]).word == "undecided"
 
 

@@ -26,28 +26,40 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "more"),
+    ("name", "line", "more", "code"),
     [
         (
             "one",
             "more-seeds 2: acc -0.1000 (no interval: undecided, one seed on a side: what other seeds would give is not "
             "covered)\n2 more seeds of both would decide it: 4 runs, time unknown, by the runs of this ledger\n",
             2,
+            4,
         ),
         (
             "same",
-            "more-seeds over 200: acc +0.0000 (no interval: undecided, no two seeds differ on either side, so that no "
-            "seed tells anything)\nover 200 more seeds, or none, would decide it: look for another candidate\n",
+            "seeds do nothing: acc +0.0000 (no interval: seeds do nothing, all 25 seeds of each side give one score, "
+            "so that more of them tell nothing: see that the seed reaches training; --over sentences judges these "
+            "models as they are)\nmore seeds would not decide it\n",
             None,
+            5,
         ),
     ],
 )
 def test_a_gate_that_learns_nothing_says_why(
-    capsys: pytest.CaptureFixture[str], take: None, name: str, line: str, more: int | None
+    capsys: pytest.CaptureFixture[str], take: None, name: str, line: str, more: int | None, code: int
 ) -> None:
     argv = ["gate", f"{name}:model=a", "--against", f"{name}:model=b"]
-    assert printed(capsys, *argv, "--n-more", code=4) == line
-    assert json.loads(printed(capsys, *argv, "--format", "json", code=4))["more_seeds"] == more
+    assert printed(capsys, *argv, "--n-more", code=code) == line
+    assert json.loads(printed(capsys, *argv, "--format", "json", code=code))["more_seeds"] == more
+
+
+def test_an_import_has_no_sentences_to_be_judged_over(capsys: pytest.CaptureFixture[str], take: None) -> None:
+    for command in (["gate", "new", "--against", "old"], ["compare", "new", "old"]):
+        assert main([*command, "--over", "sentences"]) == 2
+        assert capsys.readouterr().err == (
+            "cse: no sentences: over=sentences of acc, of which both sides keep no single pair or query; score both "
+            "here (--suite), or leave --over out\n"
+        )
 
 
 def test_rows_without_seeds_are_numbered_and_none_is_common(capsys: pytest.CaptureFixture[str], take: None) -> None:

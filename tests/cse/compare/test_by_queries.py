@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.answers.judge import Sides, Terms
+from analysis.answers.judge import Judgement, Sides, Terms, judge_models
 from analysis.ledger import Ledger
-from analysis.tables.columns import Interval, entry_of
+from analysis.tables.columns import entry_of
 from analysis.tables.pair_cosines import ColumnCosines
 from cse.cli import screen
-from cse.compare.items import compare_by_pairs, compare_by_queries, disagreements
+from cse.compare.items import compare_by_pairs, compare_by_queries, disagreements, item_error
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.judgements import RANK_METRICS, save_queries
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.user_files import UserFile
@@ -26,7 +27,12 @@ from tests.cse_train.evaluate.test_three_files import DOCUMENTS, JUDGED, QUERIES
 from tests.documents import validated
 from tests.run_values import score_of
 
-SIDES = {"faq": Sides(entry_of({0: 1.0}), entry_of({0: 1.0}))}
+
+def judged(left: Sequence[np.ndarray], right: Sequence[np.ndarray], columns: int = 1) -> Judgement:
+    """The word over queries on a column of `columns` that share the level; each side: values [Q] of its seeds."""
+    a, b = (entry_of(dict(enumerate(float(each.mean()) for each in side))) for side in (left, right))
+    sides = Sides(a, b, items=item_error(None, (left, right)))
+    return judge_models({"faq": sides, **{str(n): sides for n in range(columns - 1)}}, Terms(over="sentences"))["faq"]
 
 
 def drawn(sd: float, shift: float = 0.0, seed: int = 0, queries: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -37,24 +43,24 @@ def drawn(sd: float, shift: float = 0.0, seed: int = 0, queries: int = 200) -> t
 
 def test_the_interval_is_scipys_and_the_columns_share_the_level() -> None:
     left, right = drawn(20, 5)
-    (made,) = compare_by_queries({"faq": ([left - 1, left + 1], [right])}, Terms(), SIDES, top=2)
-    theirs = scipy.stats.ttest_rel(left, right)
-    assert made.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)), abs=1e-9)
-    assert (made.word, made.seeds, made.queries) == ("better", (2, 1), 200)
-    assert made.difference == pytest.approx((left - right).mean())
+    (made,) = compare_by_queries({"faq": ([left - 1, left + 1], [right])}, top=2)
+    theirs, word = scipy.stats.ttest_rel(left, right), judged([left], [right])
+    assert word.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)), abs=1e-9)
+    assert (word.word, word.items, made.seeds, made.queries) == ("better", 200, (2, 1), 200)
+    assert made.difference == pytest.approx((left - right).mean()) == word.difference
     first, second = (abs(query.left - query.right) for query in made.largest)
     assert first == np.abs(left - right).max() >= second
-    (shared,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES | {"other": SIDES["faq"]})
+    shared = judged([left], [right], columns=2)
     assert shared.interval == pytest.approx(tuple(theirs.confidence_interval(0.975)), abs=1e-9)
     assert shared.level == 0.025
 
 
 def test_equal_models_are_a_tie() -> None:
     _, right = drawn(1)
-    (same,) = compare_by_queries({"faq": ([right], [right])}, Terms(), SIDES, top=5)
-    assert (same.word, same.interval, same.largest) == ("tie", (0.0, 0.0), [])
+    (same,) = compare_by_queries({"faq": ([right], [right])}, top=5)
+    assert (judged([right], [right]).word, judged([right], [right]).interval, same.largest) == ("tie", (0.0, 0.0), [])
     left, right = drawn(1, shift=0.1)
-    (near,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES)
+    near = judged([left], [right])
     theirs = scipy.stats.ttest_rel(left, right).confidence_interval(0.9)
     assert (near.word, near.level) == ("tie", 0.1), "its shorter interval decides"
     assert near.interval == pytest.approx(tuple(theirs), abs=1e-9)
@@ -74,8 +80,7 @@ def test_equally_good_models_are_told_apart_at_most_as_often_as_the_level(querie
         generator = np.random.default_rng(seed)
         left = draw_ndcg(generator, queries)
         right = np.where(generator.random(queries) < 0.7, left, draw_ndcg(generator, queries))
-        (made,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES)
-        wrong += made.word in ("better", "worse")
+        wrong += judged([left], [right]).word in ("better", "worse")
     assert 0.01 < wrong / 2000 <= 0.05 + 3 * (0.05 * 0.95 / 2000) ** 0.5
 
 
@@ -134,7 +139,8 @@ def test_each_query_of_prompted_models_is_sentence_transformers_own(capsys: Capt
             note for note in made["notes"] if note.startswith("prompt differs: A query: town light , document: ")
         ]
         assert note.endswith(" and B none") == (place == 3)
-    assert "only the interval over queries speaks" in printed(capsys, *argv)
+    text = printed(capsys, *argv)
+    assert f"({len(JUDGED)} queries; other seeds are not covered)" in text and "| sentences |" in text
 
 
 def test_a_dev_file_behind_prompts_is_sentence_transformers_own(capsys: Capture, models: list[Any]) -> None:
@@ -171,16 +177,19 @@ def test_runs_keep_their_queries_and_a_line_says_who_has_not(
     values = np.linspace(0, 90, len(JUDGED))
     keep(ledger, left, values + 3, data_hash)
     keep(ledger, right, values, data_hash)
-    (queries,) = facts(capsys, "compare", A, B, "--column", "faq")["queries"]
-    assert (queries["queries"], queries["seeds"], queries["word"]) == (len(JUDGED), [2, 2], "better")
-    assert queries["interval"] == pytest.approx([3, 3]) and "text" not in queries["apart"][0]
+    said = facts(capsys, "compare", A, B, "--column", "faq")
+    (queries,), (column,) = said["queries"], said["columns"]
+    assert (queries["queries"], queries["seeds"]) == (len(JUDGED), [2, 2]) and "text" not in queries["apart"][0]
+    assert (column["word"], column["scope"], column["items"]) == ("better", "both", len(JUDGED))
+    assert column["interval"] == pytest.approx([3, 3])
     monkeypatch.setattr(screen, "width", lambda: 80)
     text = re.sub(r"\x1b\[[\d;]*m", "", printed(capsys, "compare", A, B))
-    assert max(map(len, text.split("\n"))) <= 80 and "Queries: these runs on other queries" in text
+    assert max(map(len, text.split("\n"))) <= 80 and "Queries of faq on which they differ most" in text
     for form in ("tex", "html"):
-        assert "over queries better" in printed(capsys, "compare", A, B, "--format", form), form
+        assert "both" in printed(capsys, "compare", A, B, "--format", form), form
     keep(ledger, right, values, data_hash, off=1.0)
     said = facts(capsys, "compare", A, B, "--column", "faq")
+    assert said["columns"][0]["scope"] == "seeds" and "other sentences are not covered" in said["columns"][0]["reason"]
     assert (
         said["queries"] == []
         and f"faq by its queries: {B} has not kept them; cse eval scores it again" in said["notes"]
@@ -195,52 +204,58 @@ def made(pairs: int, noise: tuple[float, float], seed: int = 0, seeds: int = 1) 
     return ColumnCosines(gold, rows)
 
 
-def sides(*columns: str) -> dict[str, Sides]:
-    return dict.fromkeys(columns, Sides(entry_of({0: 1.0}), entry_of({0: 1.0})))
+def judged_pairs(cosines: ColumnCosines, columns: int = 1) -> Judgement:
+    """The word over sentences on a column of `columns` that share the level."""
+    a, b = (entry_of(dict(enumerate([spearman(c, cosines.gold) for c in cosines.rows[row]]))) for row in (0, 1))
+    sides = Sides(a, b, items=item_error(cosines, None))
+    return judge_models({"a": sides, **{str(n): sides for n in range(columns - 1)}}, Terms(over="sentences"))["a"]
 
 
-def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_loop() -> None:
+def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_bootstrap() -> None:
     kept = made(120, (0.5, 1.0), seeds=2)
-    (compared,) = compare_by_pairs({"sts_dev": kept}, Terms(), sides("sts_dev"))
 
     def value(row: int, index: np.ndarray) -> float:
         seeds = [scipy.stats.spearmanr(c[index], kept.gold[index]).statistic for c in kept.rows[row]]
         return 100 * float(np.mean(seeds))
 
     every = np.arange(120)
-    assert compared.difference == pytest.approx(value(0, every) - value(1, every))
+    (compared,), word = compare_by_pairs({"sts_dev": kept}), judged_pairs(kept)
+    assert compared.difference == word.difference == pytest.approx(value(0, every) - value(1, every))
     generator = np.random.default_rng(1)
-    drawn = generator.integers(120, size=(1000, 120))
+    drawn = generator.integers(120, size=(600, 120))
     plain = np.quantile([value(0, index) - value(1, index) for index in drawn], (0.025, 0.975))
-    assert compared.interval == pytest.approx(plain, abs=1.0)
-    assert compared.word == "better" and compared.seeds == (2, 2)
+    assert word.interval == pytest.approx(plain, abs=1.0)
+    assert (word.word, word.scope, word.n, word.items) == ("better", "sentences", 120, 120)
+    assert word.reason == "the 95% interval excludes 0 (120 pairs; other seeds are not covered)"
+    assert compared.seeds == (2, 2)
 
 
 def test_columns_share_the_level() -> None:
-    kept = made(100, (0.5, 0.6))
-    alone, shared = (compare_by_pairs({"a": kept}, Terms(), sides(*columns))[0] for columns in ("a", "abcde"))
+    alone, shared = (judged_pairs(made(100, (0.5, 0.6)), columns) for columns in (1, 5))
+    assert alone.interval is not None and shared.interval is not None
+    assert shared.interval[1] - shared.interval[0] > alone.interval[1] - alone.interval[0]
     assert (alone.level, shared.level) == (0.05, 0.01)
-
-    def width(interval: Interval) -> float:
-        return interval[1] - interval[0]
-
-    assert width(shared.interval) > width(alone.interval)
 
 
 def test_equal_models_are_a_tie_and_a_side_without_cosines_is_left_out() -> None:
     kept = made(50, (0.5, 0.5))
-    same = ColumnCosines(kept.gold, {0: kept.rows[0], 1: kept.rows[0]})
-    (compared,) = compare_by_pairs(
-        {"a": same, "b": ColumnCosines(kept.gold, {0: kept.rows[0]})}, Terms(), sides("a", "b"), top=5
-    )
-    assert (compared.column, compared.word, compared.interval, compared.disagreements) == ("a", "tie", (0.0, 0.0), [])
+    same, half = (ColumnCosines(kept.gold, {0: kept.rows[0], **more}) for more in ({1: kept.rows[0]}, {}))
+    (compared,) = compare_by_pairs({"a": same, "b": half}, top=5)
+    assert (compared.column, compared.disagreements, item_error(half, None)) == ("a", [], None)
+    assert (judged_pairs(same).word, judged_pairs(same).interval) == ("tie", (0.0, 0.0))
+
+
+def test_an_open_word_says_how_many_pairs_it_lacks() -> None:
+    word = judged_pairs(made(100, (0.5, 0.6), 3))
+    assert (word.word, word.more_seeds) == ("undecided", None) and word.more_items is not None
+    assert word.reason.endswith(f"(100 pairs; other seeds are not covered); about {word.more_items} more pairs would "
+                                "decide it")  # fmt: skip
 
 
 def test_equally_good_models_are_rarely_told_apart() -> None:
-    """100 sets of 150 pairs at 5%: three standard errors of chance above it."""
-    words = [compare_by_pairs({"a": made(150, (1.0, 1.0), seed)}, Terms(), sides("a"))[0].word for seed in range(100)]
-    wrong = np.mean([word in ("better", "worse") for word in words])
-    assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+    """200 sets of 150 pairs at 5%: three standard errors of chance above it."""
+    wrong = np.mean([judged_pairs(made(150, (1.0, 1.0), seed)).word in ("better", "worse") for seed in range(200)])
+    assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
 
 
 def test_disagreements_by_hand() -> None:

@@ -47,13 +47,19 @@ def test_folders_are_seeds_of_which_none_is_common(capsys: Capture, values: dict
         assert sorted(column[side]["values"]) == pytest.approx(expected, abs=1e-9) and column[side]["n"] == 3
     a, b = (np.array([value for folder, value in values.items() if folder.startswith(name)]) for name in "ab")
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(a.var(ddof=1) / 3 + b.var(ddof=1) / 3)
-    assert column["interval"] == pytest.approx([a.mean() - b.mean() - half, a.mean() - b.mean() + half], abs=1e-6)
+    (alone,) = facts(capsys, *argv, "--over", "seeds")["columns"]
+    assert alone["interval"] == pytest.approx([a.mean() - b.mean() - half, a.mean() - b.mean() + half], abs=1e-6)
+    (items,) = facts(capsys, *argv, "--over", "sentences")["columns"]
+    assert [alone["scope"], items["scope"], column["scope"]] == ["seeds", "sentences", "both"]
+    sentences = items["interval"][1] - items["difference"]
+    both = column["interval"][1] - column["difference"]
+    assert (both, column["items"]) == (pytest.approx(np.hypot(half, sentences)), 30)
     assert (column["common"], pairs["seeds"]) == (0, [3, 3])
     assert "a0,a1,a2 (3 folders, each taken for a seed)" in printed(capsys, *argv)
 
 
 def test_several_beside_one_are_compared_with_it_as_it_is(capsys: Capture, values: dict[str, float]) -> None:
-    (column,) = facts(capsys, "compare", "a0,a1,a2", "b1", *MORE)["columns"]
+    (column,) = facts(capsys, "compare", "a0,a1,a2", "b1", *MORE, "--over", "seeds")["columns"]
     above = scipy.stats.ttest_1samp([values[name] - values["b1"] for name in ("a0", "a1", "a2")], 0.0)
     interval = above.confidence_interval(0.95)
     assert column["interval"] == pytest.approx([interval.low, interval.high], abs=1e-6)
@@ -92,11 +98,17 @@ def test_a_folder_is_judged_against_runs_and_the_question_is_counted(capsys: Cap
     )
 
 
-def test_two_folders_have_no_seeds_and_two_sets_of_folders_do(capsys: Capture, somewhere: Path) -> None:
+def test_two_folders_are_judged_over_sentences_and_two_sets_of_folders_over_both(
+    capsys: Capture, somewhere: Path
+) -> None:
     text = printed(capsys, "gate", ONE, "--against", TWO, *MORE, "--n-more", code=4).splitlines()
-    assert text[0].startswith(f"more-seeds 2: {SET} -") and "one seed on a side" in text[0]
-    assert text[1].startswith("2 more seeds of both would decide it: 4 runs, time unknown")
+    assert text[0].startswith(f"undecided: {SET} -") and "(30 pairs; other seeds are not covered); about" in text[0]
+    assert text[0].endswith(" more pairs would decide it)") and text[1] == "more seeds would not decide it"
     assert text[2].startswith("this question is not counted: both sides are folders")
+    wide = facts(capsys, "gate", ONE, "--against", TWO, *MORE, "--margin", "80")
+    assert (wide["verdict"], wide["scope"], wide["more_seeds"]) == ("tie", "sentences", 0)
+    over_seeds = facts(capsys, "gate", ONE, "--against", TWO, *MORE, "--over", "seeds", code=4)
+    assert (over_seeds["verdict"], over_seeds["more_seeds"], over_seeds["scope"]) == ("more-seeds", 2, "seeds")
     sides = (f"{ONE},words-l1-h64", "--against", f"{TWO},words-l2-h128")
     made = facts(capsys, "gate", *sides, *MORE, "--candidates", "4", code=4)
     (column,) = made["columns"]

@@ -17,7 +17,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import save_cosines
 from tests.commands import printed, refused
-from tests.cse.compare.models import PROTOCOL, SET, A, B, Capture, book
+from tests.cse.compare.models import PROTOCOL, SET, A, B, Capture, book, facts
 from tests.documents import validated
 from tests.run_values import score_of
 
@@ -57,8 +57,9 @@ def test_the_untrained_encoder_and_another_run_share_the_level(capsys: Capture, 
         f"{ENCODER} without training, pooler cls_no_mlp",
     )
     above = scipy.stats.ttest_1samp(np.array(scored) - theirs.value, 0.0).confidence_interval(0.9875)
-    assert column["interval"] == pytest.approx([above.low, above.high], abs=1e-6)
-    assert (pairs["word"], pairs["seeds"], pairs["level"]) == ("better", [3, 1], 0.0125)
+    (over_seeds,) = facts(capsys, "compare", A, "untrained", "--over", "seeds", "--level", "0.0125")["columns"]
+    assert column["scope"] == "both" and column["interval"][0] < above.low and pairs["seeds"] == [3, 1]
+    assert over_seeds["scope"] == "seeds"
     assert [each["column"] for each in other["columns"]] == ["sts_dev", SET] and other["B"]["name"] == B
     assert {each["level"] for each in other["columns"]} == {0.0125}, "two columns share the half"
     made = cse.compare(A, "untrained", also=[B])

@@ -72,7 +72,8 @@ def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: Captur
     said = capsys.readouterr()
     made = json.loads(said.out)
     assert [pairs["column"] for pairs in made["pairs"]] == ["shop", "desk"]
-    assert {min(pairs["level"], 0.05) for pairs in made["pairs"]} <= {0.025, 0.05}
+    assert {column["level"] for column in made["columns"]} <= {0.025, 0.05}
+    assert {column["scope"] for column in made["columns"]} == {"sentences"}
     assert (
         "cse: test shop: 30 rated pairs of " in said.err and "(sentence1=text1, sentence2=text2, rating=s" in said.err
     )

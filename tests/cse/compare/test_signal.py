@@ -86,10 +86,12 @@ def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(capsys: C
         "sts_dev": "no signal",
         SET: "no signal",
     }
-    assert [pairs["word"] for pairs in said["pairs"]] == ["no signal"]
-    assert [pairs["word"] for pairs in facts(capsys, "compare", IDLE, LEARNS)["pairs"]] == ["better"]
+    over = ("--over", "sentences", "--column", SET)
+    assert [column["word"] for column in facts(capsys, "compare", IDLE, ALSO_IDLE, *over)["columns"]] == ["no signal"]
+    (learns,) = facts(capsys, "compare", IDLE, LEARNS, *over)["columns"]
+    assert learns["word"] != "no signal" and "(30 pairs; other seeds are not covered)" in learns["reason"]
     folder = facts(capsys, "compare", LEARNS, "words-l1-h64", "--pooler", "mean")
-    assert folder["columns"][0]["word"] == "undecided", "a folder has no curve, and is not idle"
+    assert folder["columns"][0]["word"] == "seeds do nothing", "a folder has no curve, and is not idle"
 
 
 def test_runs_of_other_tools_are_not_judged_by_encoders_of_ours(
