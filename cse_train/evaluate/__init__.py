@@ -6,6 +6,7 @@ __all__ = [
     "dev",
     "embed_file",
     "embedding",
+    "exported_folders",
     "judgements",
     "metric_names",
     "models",

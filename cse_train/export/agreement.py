@@ -5,26 +5,22 @@ Shape suffixes: N texts, U distinct texts, L tokens, H hidden size, D embedding 
 """
 
 import importlib.util
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import torch
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
-from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.reading_order import reads_first
 from cse_train.evaluate.embedding import Embedder, Encode, StsEvaluator
+from cse_train.evaluate.exported_folders import BATCH_ROWS, Embed, embed_in_batches, load_modules, pool_tokens
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.export.folders import ACTIVATIONS, LAYERS_READ, Parts
-from cse_train.fields import ConfigError, Json
+from cse_train.export.folders import LAYERS_READ, Parts
+from cse_train.fields import ConfigError
 from cse_train.reading import reading
 
 SCORE_TOLERANCE = 1e-3
@@ -116,16 +112,7 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
 
 
 LIBRARY = "sentence_transformers"
-RELOADED_ROWS = 64
 READ_BACK_ADVICE = "use --format hf, or cse eval and cse embed"
-
-POOLING_MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
-"""Setting in a folder's pooling config -> name of the pooler here; any other folder averages."""
-
-Embed = Callable[[Sequence[str]], np.ndarray]
-"""Function from texts to float64 [N, D] in their order."""
-Features = dict[str, Any]
-"""Tokenised batch: name -> tensor."""
 
 
 def _reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
@@ -135,9 +122,9 @@ def _reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, 
     card says for `hf`, and as the folder's modules say for the other layout.
     """
     if not (folder / "modules.json").exists():
-        return _embed_in_batches(_load_by_transformers(folder, pooler), prompt), _version("transformers")
+        return embed_in_batches(_load_by_transformers(folder, pooler), prompt), _version("transformers")
     if importlib.util.find_spec(LIBRARY) is None:
-        return _embed_in_batches(_load_by_modules(folder), prompt), _version("transformers")
+        return embed_in_batches(load_modules(folder), prompt), _version("transformers")
     return _load_by_library(folder), _version("sentence-transformers")
 
 
@@ -148,7 +135,7 @@ def _load_by_library(folder: Path) -> Embed:
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        vectors = model.encode(list(texts), batch_size=RELOADED_ROWS, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model.encode(list(texts), batch_size=BATCH_ROWS, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float64)
 
     return embed
@@ -164,78 +151,9 @@ def _load_by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]]
         if pooler == "cls":
             return out.pooler_output
         first = out.hidden_states[LAYERS_READ[pooler]] if pooler in LAYERS_READ else out.last_hidden_state
-        return _pool((first + out.last_hidden_state) / 2, batch["attention_mask"], pooler)
+        return pool_tokens((first + out.last_hidden_state) / 2, batch["attention_mask"], pooler)
 
     return embed
-
-
-def _load_by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
-    """Returns a function that embeds texts as sentence-transformers would, on a computer without that library."""
-    listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
-    tokenize, run = _first_module(folder, listed[0])
-    layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
-    described = next(folder / module["path"] for module in listed if module["type"].endswith(".Pooling"))
-    modes = json.loads((described / "config.json").read_text(encoding="utf8"))
-    pooler = next((name for mode, name in POOLING_MODES.items() if modes.get(mode)), "mean")
-    averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
-    weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
-
-    def embed(texts: Sequence[str]) -> Tensor:
-        batch = tokenize(list(texts))
-        hidden = run(batch)
-        token_NLH = hidden[-1]
-        for each in weights:
-            token_NLH = torch.einsum("k,knlh->nlh", each, torch.stack(list(hidden))) / each.sum()
-        return nn.Sequential(*layers)(_pool(token_NLH, batch["attention_mask"], pooler))
-
-    return embed
-
-
-def _first_module(folder: Path, listed: Json) -> tuple[Callable[..., Features], Callable[..., Any]]:
-    """Returns the functions texts -> batch, and batch -> token vectors of the layers, the last one last."""
-    if listed["path"]:
-        kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))
-        module = kind.load(folder / listed["path"])
-        last = "all_layer_embeddings" if module.all_layers else "token_embeddings"
-        return module.tokenize, lambda batch: module(batch)[last] if module.all_layers else [module(batch)[last]]
-    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-
-    def tokenize(texts: list[str]) -> Features:
-        return tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-
-    return tokenize, lambda batch: model(**batch, output_hidden_states=True).hidden_states
-
-
-def _dense(folder: Path) -> nn.Module:
-    described = json.loads((folder / "config.json").read_text(encoding="utf8"))
-    linear = nn.Linear(described["in_features"], described["out_features"])
-    linear.load_state_dict({n.removeprefix("linear."): t for n, t in load_file(folder / "model.safetensors").items()})
-    name = next(short for short, long in ACTIVATIONS.items() if long == described["activation_function"])
-    activation: nn.Module = getattr(nn, name)()
-    return nn.Sequential(linear, activation)
-
-
-def _pool(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
-    """Pools token vectors [N, L, H] of batches that are padded on the right to [N, H]."""
-    if reads_first(pooler):
-        return token_NLH[:, 0]
-    if pooler == "last":
-        return token_NLH[torch.arange(len(mask_NL)), mask_NL.sum(1) - 1]
-    mask_NL1 = mask_NL[:, :, None].to(token_NLH.dtype)
-    return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
-
-
-def _embed_in_batches(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
-    """Returns a function that embeds in batches of similar length, in the order given, each text behind the prompt."""
-
-    def all_of(texts: Sequence[str]) -> np.ndarray:
-        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
-        with torch.inference_mode():
-            chunks = [order[at : at + RELOADED_ROWS] for at in range(0, len(order), RELOADED_ROWS)]
-            vectors = np.concatenate([embed([prompt + texts[at] for at in some]).double().numpy() for some in chunks])
-        return vectors[np.argsort(order)]
-
-    return all_of
 
 
 def _version(package: str) -> str:

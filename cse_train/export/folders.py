@@ -26,6 +26,7 @@ from cse_train.encoder.pooling import BatchNormProjector, JointBatchNorm, MlpPro
 from cse_train.encoder.prompted_transformer import PromptedTransformer
 from cse_train.encoder.reading_order import reads_first
 from cse_train.encoder.transformers_io import encoder_to_transformers
+from cse_train.evaluate.exported_folders import ACTIVATIONS
 from cse_train.fields import ConfigError
 
 
@@ -158,12 +159,6 @@ def _fold(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "
 
 LAYERS_READ = {"first_last": 0, "first_last_layer1": 1}
 """Pooler that averages a hidden state with the last one -> index of that state in `hidden_states`."""
-ACTIVATIONS = {
-    "Tanh": "torch.nn.modules.activation.Tanh",
-    "ReLU": "torch.nn.modules.activation.ReLU",
-    "Identity": "torch.nn.modules.linear.Identity",
-}
-"""Name of an activation -> its class as sentence-transformers writes it."""
 
 
 def write_modules(parts: Parts, folder: Path) -> None:
