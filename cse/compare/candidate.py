@@ -147,7 +147,7 @@ def judge_candidate(
     # Differences do not depend on the level, and the log wants them; the verdicts need the level that it then gives.
     first = judge_models(common.columns, terms)
     differences = {column: judgement.difference or 0.0 for column, judgement in first.items()}
-    asked = ask(loop, ledger, models, differences, interim_analyses, terms.family, common.data)
+    asked = ask(loop, ledger, models, differences, interim_analyses, terms.family, common.data, terms.over)
     pick = find_pick(left, right, ledger)
     judged = judge_models(common.columns, replace(terms, family=asked.level / (pick.cells if pick else 1)))
     overall = judge_over_columns([*judged.values()])

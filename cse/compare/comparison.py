@@ -59,7 +59,7 @@ WIDE_TERMINAL = 100
 """Terminal width from which the table's columns "over" and "needs" are shown."""
 TEXT = 160
 """Characters shown of a sentence or query."""
-ONE_SEED = "One seed on a side: no interval covers other seeds; --over sentences judges these models as they are."
+ONE_SEED_LINE = "One seed on a side: no interval covers other seeds; --over sentences judges these models as they are."
 NO_ITEMS = "One seed on a side: no interval covers other seeds, and no single pair or query is kept."
 
 
@@ -152,7 +152,7 @@ def _compare(
     common = gather(left, right, ledger, columns, spans=difference.spans(), over=terms.over)
     first = judge_models(common.columns, terms)
     columns_differ = {column: judgement.difference or 0.0 for column, judgement in first.items()}
-    asked = ask(loop, ledger, (left, right), columns_differ, None, terms.family, common.data)
+    asked = ask(loop, ledger, (left, right), columns_differ, None, terms.family, common.data, terms.over)
     picks = {name: find_pick(*sides, ledger) for name, sides in (("A", (left, right)), ("B", (right, left)))}
     name, pick = max(picks.items(), key=lambda each: each[1].cells if each[1] else 1)
     terms = replace(terms, family=asked.level / (pick.cells if pick else 1))
@@ -203,7 +203,7 @@ def _remarks(
     seeded_sides = {common.columns[column].seeded_side for column in over_seeds} - {""}
     lines += [f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in seeded_sides]
     if any(column.interval is None and min(column.A.n, column.B.n) < 2 for column in columns):
-        lines.append(ONE_SEED if pairs or queries else NO_ITEMS)
+        lines.append(ONE_SEED_LINE if pairs or queries else NO_ITEMS)
     if number > 1:
         percent = 100 * family * number
         lines.append(f"with {number} models compared, any word of all is wrong at most {percent:.4g}% of the time")

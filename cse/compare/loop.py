@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.imported import IMPORTED, list_imported_sweeps
+from analysis.answers.judge import Scope
 from analysis.answers.models import NAME_DIGITS, Model, differing_settings
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.schema import digest
@@ -30,6 +31,8 @@ DEFAULT_LOOP = "main"
 CONFIRMATION = "confirm "
 """Prefix of the loops of `cse confirm`, which count among themselves alone: fresh seeds took no part in what was asked
 about others."""
+DEFAULT_SCOPE: Scope = "both"
+"""Scope of a gate question that names none; one in another scope is another question, since its word is another."""
 NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
 """Seeds of both sides that an interval needs."""
@@ -163,6 +166,7 @@ class _Question:
     """Planned looks; with them more seeds continue the same question."""
     pairs: Sequence[Sequence[str]]
     """Signatures of the two compared runs, for each seed."""
+    over: Scope
 
     @property
     def pair(self) -> str:
@@ -170,7 +174,9 @@ class _Question:
 
     def name(self, columns: Sequence[str], seeds: int | None = None) -> str:
         """Returns the hash of the question on these columns with the first `seeds` pairs of runs, all for None."""
-        key = [sorted(self.configurations), sorted(columns), list(self.interim_analyses)]
+        # Only another scope is in the key, so that questions in older ledgers are the same ones.
+        scope = [] if self.over == DEFAULT_SCOPE else [self.over]
+        key = [sorted(self.configurations), sorted(columns), list(self.interim_analyses), *scope]
         return digest([key, self.pairs[:seeds]])
 
     def entry(self, loop: Loop, sets: Iterable[str], candidates: int | None, question: str | None, run: str) -> _Entry:
@@ -206,6 +212,7 @@ def ask(
     interim_analyses: Sequence[int] | None = None,
     family: float = FAMILY,
     data: Mapping[str, str] = NO_DATA,
+    over: Scope = DEFAULT_SCOPE,
 ) -> LoopQuestion:
     """Logs a question of `cse gate` or `cse compare` and returns it with its level; one that was asked before costs
     nothing.
@@ -220,7 +227,7 @@ def ask(
     if ledger is None or logged_run is None:
         level = spend(1, loop.candidates, family)
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
-    question = _question_of(sides, sorted(differences), interim_analyses, ledger)
+    question = _question_of(sides, sorted(differences), interim_analyses, ledger, over)
     imported = any(IMPORTED in run.identity for model in sides for run in model.runs)
     sets = {SET + (IMPORTED if imported else data[column]) for column in differences if imported or data.get(column)}
     entry = question.entry(loop, sets, None, None, logged_run)
@@ -303,7 +310,11 @@ def _count_other(logged: Mapping[str, Sequence[_Entry]], asked: _Entry) -> int:
 
 
 def _question_of(
-    sides: tuple[Model, Model], columns: Sequence[str], interim_analyses: Sequence[int] | None, ledger: Ledger
+    sides: tuple[Model, Model],
+    columns: Sequence[str],
+    interim_analyses: Sequence[int] | None,
+    ledger: Ledger,
+    over: Scope,
 ) -> _Question:
     """Returns the gate question on two models, equal for A against B and for B against A."""
     by_seed = [{run.seed: run.signature for run in model.runs} for model in sides]
@@ -315,7 +326,7 @@ def _question_of(
     configurations = [
         hash_configuration(model.runs[0], ledger) if model.runs else model.names[0][:16] for model in sides
     ]
-    return _Question(configurations, list(columns), list(interim_analyses or ()), pairs)
+    return _Question(configurations, list(columns), list(interim_analyses or ()), pairs, over)
 
 
 def _read_candidates(loop: Loop, logged: Iterable[Sequence[_Entry]]) -> int | None:

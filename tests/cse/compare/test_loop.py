@@ -40,6 +40,7 @@ def test_each_candidate_costs_its_level_and_the_same_question_nothing(
     again = facts(capsys, "gate", A, "--against", B)["asked"]
     assert (again["number"], again["level"], again["again"]) == (1, 0.05, True)
     assert level(capsys, B, "--against", A, code=3) == (1, 0.05), "the same runs the other way round"
+    assert facts(capsys, "gate", A, "--against", B, "--over", "seeds", code=4)["asked"]["number"] == 3, "another scope"
     text = printed(capsys, "gate", D, "--against", B, code=4).splitlines()
     assert text[0].startswith("more-seeds ") and "the 99.17% interval holds 0" in text[0]
     assert text[1] == "seen: this is question 2 of loop main again, at its level of then"
