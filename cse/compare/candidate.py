@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 ExitCode = Literal[0, 3, 4, 5]
 WORSE: ExitCode = 3
 MORE_SEEDS: ExitCode = 4
-SEEDS_DO_NOTHING: ExitCode = 5
+SEEDS_EXIT: ExitCode = 5
 EXIT_CODES: Mapping[GateWord, ExitCode] = {
     "better": 0, "tie": 0, "worse": WORSE, "breaks": WORSE, "more-seeds": MORE_SEEDS, "undecided": MORE_SEEDS,
-    "no signal": MORE_SEEDS, "seeds do nothing": SEEDS_DO_NOTHING,
+    "no signal": MORE_SEEDS, "seeds do nothing": SEEDS_EXIT,
 }  # fmt: skip
 
 

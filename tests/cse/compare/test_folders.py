@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 import cse
+import cse_train
 from analysis.ledger import Ledger
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import open_model
@@ -34,6 +35,7 @@ def values(somewhere: Path) -> dict[str, float]:
 
 
 ONE, TWO = "words-l1-h64", "words-l2-h128"
+WEIGHTS = Path(cse_train.__file__).parent / "weights"
 MORE = ("--pooler", "mean", "--suite", SET)
 
 
@@ -109,7 +111,8 @@ def test_two_folders_are_judged_over_sentences_and_two_sets_of_folders_over_both
     assert (wide["verdict"], wide["scope"], wide["more_seeds"]) == ("tie", "sentences", 0)
     over_seeds = facts(capsys, "gate", ONE, "--against", TWO, *MORE, "--over", "seeds", code=4)
     assert (over_seeds["verdict"], over_seeds["more_seeds"], over_seeds["scope"]) == ("more-seeds", 2, "seeds")
-    sides = (f"{ONE},words-l1-h64", "--against", f"{TWO},words-l2-h128")
+    shutil.copytree(WEIGHTS / ONE, "copied")
+    sides = (f"{ONE},words-l4-h128", "--against", f"{TWO},copied")
     made = facts(capsys, "gate", *sides, *MORE, "--candidates", "4", code=4)
     (column,) = made["columns"]
     assert (column["common"], column["A"]["n"], column["B"]["n"], made["asked"]["level"]) == (0, 2, 2, 0.05 / 4)
