@@ -150,7 +150,7 @@ RUNS = {
 FULL = [
     ("simcse", {"train_weight_decay": 0.01}),
     ("simcse", {"method_mlm_weight": 0.1}),
-    ("simcse", {"method_augmentation": "mlm"}),
+    ("simcse", {"method_augmentation": "mlm", "method_generator": "words-l1-h64"}),
     ("esimcse", {"method_extension": "stop_word"}),
     ("declutr", {}),
     ("diffcse", {}),

@@ -156,7 +156,7 @@ def test_T17_E4_view_2_is_the_longer_text_tokenised_and_then_truncated(
 
 def test_E4_masked_prediction_is_the_generators_first_choice_in_the_inserted_places(views, backbone: Backbone) -> None:
     mask_id = backbone.tokenizer.mask_token_id
-    config = esimcse.Config(extension="masked_prediction")
+    config = esimcse.Config(extension="masked_prediction", generator="words-l1-h64")
     anchors, masked, _, batch = views(config, 16)
     assert masked == views(esimcse.Config(extension="mask"), 16)[1]
     assert masked == lists_of(batch.inputs["blanks"])

@@ -102,10 +102,10 @@ def test_the_embedding_is_transformers_vector_of_the_mask(parts, bert, denoising
 def test_frozen_value(parts) -> None:
     """Provenance: the tiny encoder of these tests; transformers agrees without the projector; torch 2.13."""
     model, batch, _, _ = parts()
-    assert model(batch).loss.item() == pytest.approx(FROZEN, abs=1e-4)
+    assert model(batch).loss.item() == pytest.approx(FROZEN, rel=1e-3)
 
 
-FROZEN = 0.033338
+FROZEN = 9.78316e-05
 
 
 def test_one_template_leaves_dropout_as_the_difference_of_the_views(parts) -> None:

@@ -175,7 +175,7 @@ def test_S1_dropout_stays_on_for_augmented_views(encoders: str, collated, tiny_e
 
 @pytest.mark.parametrize("encoders", ["shared", "two"])
 def test_S1_mlm_replaces_the_masked_positions_of_view_2_alone(encoders: str, collated, backbone: Backbone) -> None:
-    config = simcse.Config(augmentation="mlm", augmentation_rate=0.3, encoders=encoders)
+    config = simcse.Config(augmentation="mlm", augmentation_rate=0.3, encoders=encoders, generator="words-l1-h64")
     batch, texts, _ = collated(config)
     model = simcse.SimCSE.build(config, backbone).train()
     mask_id = backbone.tokenizer.mask_token_id
@@ -277,7 +277,7 @@ def test_T23_both_views_are_masked_differently(collated, backbone: Backbone) -> 
 @pytest.mark.parametrize(
     "options",
     [
-        {"augmentation": "mlm", "encoders": "two"},
+        {"augmentation": "mlm", "encoders": "two", "generator": "words-l1-h64"},
         {"augmentation": "delete_one_word", "mlm_weight": 0.1},
         {"objective": "next_3_sentences", "projector": "batchnorm"},
     ],

@@ -48,11 +48,17 @@ CASES = {
         "method.projector": "batchnorm",
         "method.temperature": 0.5,
     },
-    "simcse_mlm_view": {"method": "simcse", "method.augmentation": "mlm", "method.augmentation_rate": 0.3},
+    "simcse_mlm_view": {
+        "method": "simcse",
+        "method.augmentation": "mlm",
+        "method.augmentation_rate": 0.3,
+        "method.generator": "words-l1-h64",
+    },
     "esimcse": {"method": "esimcse", "method.momentum": 0.9},
     "esimcse_predicted": {
         "method": "esimcse",
         "method.extension": "masked_prediction",
+        "method.generator": "words-l1-h64",
         "method.momentum": 0.9,
         "method.temperature": 0.5,
     },
