@@ -557,9 +557,12 @@ MOST_DECIMALS = 4
 
 
 def find_resolution(values: Array) -> float:
-    """Returns the last digit of values that are all rounded to MOST_DECIMALS or fewer, such as 0.01; else 0."""
+    """Returns the last digit of values that are all rounded to MOST_DECIMALS or fewer, such as 0.01; else 0.
+
+    Whole numbers may be exact, and count as known to a tenth.
+    """
     known = values[np.isfinite(values)]
-    for decimals in range(MOST_DECIMALS + 1):
+    for decimals in range(1, MOST_DECIMALS + 1):
         if np.allclose(known, known.round(decimals), rtol=0.0, atol=1e-9 * 10.0**-decimals):
             return 10.0**-decimals
     return 0.0

@@ -13,14 +13,17 @@ from analysis.run_state import RunState
 from analysis.sweep_spec import Confirmation
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments, Yes
 from cse.cli.sweeps.run import train
-from cse.compare import confirmation
 from cse.compare.candidate import GateVerdict, judge_candidate
 from cse.compare.loop import Loop
 from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions, Suites
 from search_spaces.space import MOST_SEEDS
+
+with deferred(__name__):
+    from cse.compare import confirmation
 
 What = Annotated[
     str, typer.Argument(metavar="SWEEP", help="A sweep (cse ls) or its space: its pick is confirmed; or SWEEP:CELL.")
@@ -109,6 +112,6 @@ def confirm(
     return answer.exit_code
 
 
-def _tell(plan: confirmation.ConfirmationPlan) -> list[str]:
+def _tell(plan: "confirmation.ConfirmationPlan") -> list[str]:
     seeds = confirmation.tell_seeds(plan.confirms.seeds)
     return [f"over the fresh seeds {seeds} alone, which took no part in the choice (sweep {plan.sweep})"]

@@ -37,7 +37,7 @@ paper:
   rows:
 """
 PUBLISHED = {0.1: 80.0, 0.2: 84.0, 0.3: 86.0, 0.4: 88.0}
-TRUTH = {0.1: 40.0, 0.2: 44.0, 0.3: 46.0, 0.4: 41.0}
+TRUTH = {0.1: 80.0, 0.2: 84.0, 0.3: 86.0, 0.4: 81.0}  # above the encoder without training
 
 
 class NoRay:
@@ -102,7 +102,7 @@ class Sweeps:
                 also[0](SweepEvent(kind="failed", signature=run.signature))
                 continue
             ledger.finish(claim, "done", **end)
-            ledger.add_score(run.signature, score_of(SUITE, value, self.protocol, *self.cosines(run, 50 - value)))
+            ledger.add_score(run.signature, score_of(SUITE, value, self.protocol, *self.cosines(run, 90 - value)))
             also[0](SweepEvent(kind="scored", signature=run.signature))
             also[0](SweepEvent(kind="done", signature=run.signature))
         return SweepOutcome(done=len(runs) - len(finished) - len(failures), failures=tuple(failures))
