@@ -13,7 +13,7 @@ INVERTED_PREFIX = "-"
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What a sweep of `cse confirm` asks: its runs have fresh seeds, which took no part in a choice."""
+    """Question of a sweep of `cse confirm`, whose runs have fresh seeds, which took no part in a choice."""
 
     sweep: str
     """Sweep whose cell is confirmed."""
@@ -97,7 +97,7 @@ class SweepSpec:
 
     @property
     def confirms(self) -> Confirmation | None:
-        """What the sweep confirms on fresh seeds; None for every sweep that `cse confirm` did not make.
+        """Question that the sweep answers on fresh seeds; None for every sweep that `cse confirm` did not make.
 
         Runs of a confirmation were not picked: their cells are ranked by nothing.
         """

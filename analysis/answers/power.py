@@ -33,7 +33,7 @@ class SeedSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class Findable:
-    """What a number of runs can find if it is shared by so many candidates and one reference."""
+    """Smallest gain that a number of runs can find where so many candidates and one reference share them."""
 
     candidates: int
     level: float
@@ -46,7 +46,7 @@ class Findable:
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
-    """What runs can find before they are trained."""
+    """Smallest gains that a number of runs can find, reckoned before any is trained."""
 
     runs: int
     """Runs that are shared by the candidates and one reference."""

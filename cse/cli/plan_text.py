@@ -112,7 +112,7 @@ class PlanAnswer(Planned):
     until_decided: "Mapping[str, tables.ExpectedRuns]" = field(default_factory=dict, metadata=OPTIONAL)
     """Space -> runs expected until all of its rows are decided."""
     decide: "power.Power | None" = field(default=None, metadata=OPTIONAL)
-    """What gain the runs can find, for several numbers of candidates."""
+    """Smallest gains that the runs can find, for several numbers of candidates."""
 
 
 def describe(

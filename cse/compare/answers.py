@@ -88,8 +88,8 @@ class ColumnAnswer:
     level: float
     """Probability that `interval` misses the true difference, at one interim analysis."""
     scope: Scope
-    """What the word speaks of: other seeds on this very set (seeds), these very models on other pairs or queries
-    (sentences), or other seeds on other sentences (both)."""
+    """Sample whose redrawing the word covers: other seeds on this very set (seeds), other pairs or queries for these
+    very models (sentences), or other seeds on other sentences (both)."""
     items: int | None
     """Number of sentence pairs or queries behind `interval`; null where it covers seeds alone."""
     more_items: int | None

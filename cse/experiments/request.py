@@ -48,7 +48,7 @@ class Request:
     terms: Terms = field(default_factory=Terms)
     """Margin, level and interim analyses of verdicts on the table."""
     confirms: Confirmation | None = None
-    """What the sweep confirms on fresh seeds; None for a sweep that confirms nothing."""
+    """Question that the sweep answers on fresh seeds; None for a sweep that confirms nothing."""
 
 
 @dataclass(frozen=True)
