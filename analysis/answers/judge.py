@@ -42,6 +42,8 @@ VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
 """Error rate of an interval of a mean or of one further seed."""
 SEED_NOISE = 2.0
 """Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
+MOST_DECIMALS = 4
+"""Decimals up to which values are taken for rounded ones: scores in full digits have fifteen."""
 ONE_SEED = "one seed on a side: what other seeds would give is not covered"
 SEEDS_ALONE = "other sentences are not covered"
 SEEDS_THAT_MAY_DIFFER = 2
@@ -550,10 +552,6 @@ def _measure(
     )  # fmt: skip
     collapsed = [int(count) for count in find_collapsed(oriented_RS[None], point)[0].sum(axis=1)]
     return {row: each if sign > 0 else each.mirrored() for row, each in measured.items()}, collapsed
-
-
-MOST_DECIMALS = 4
-"""Decimals up to which values are taken for rounded ones: scores in full digits have fifteen."""
 
 
 def find_resolution(values: Array) -> float:

@@ -19,8 +19,8 @@ class CandidatePool:
     def line(self, name: str, level: float) -> str:
         """Returns a line for people on the level of a judgement about the model `name`."""
         return (
-            f"{name} was picked of {self.cells} cells of sweep {self.sweep}, which share the level: {level:.3g}; "
-            f"cse confirm {self.sweep} asks at the full level, by seeds that took no part in the choice"
+            f"{name} was picked of {self.cells} cells of sweep {self.sweep}, which share the level: {level:.3g}; cse "
+            f"confirm {self.sweep} --against REFERENCE asks at the full level, by seeds that took no part in the choice"
         )
 
 

@@ -1,13 +1,13 @@
 """Judges a candidate model against a reference: the word, the seeds it lacks and their cost, its place in a loop."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal, cast
 
-from analysis.answers.judge import GateWord, Judgement, Scope, judge_models, judge_over_columns
+from analysis.answers.judge import GateWord, Judgement, Scope, judge_over_columns
 from analysis.answers.models import Model
-from analysis.answers.picks import CandidatePool, find_pick
+from analysis.answers.picks import CandidatePool
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, spell_key
 from analysis.ledger import Ledger
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
@@ -24,7 +24,8 @@ from cse.compare.answers import (
     word_with_count,
 )
 from cse.compare.common_columns import gather
-from cse.compare.loop import Loop, LoopQuestion, ask, refuse_chosen_seeds
+from cse.compare.judgement import judge_question
+from cse.compare.loop import Loop, LoopQuestion, refuse_chosen_seeds
 from cse.compare.missing_scores import Scoring, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse_train.data_paths import DataPaths
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 ExitCode = Literal[0, 3, 4, 5]
 WORSE: ExitCode = 3
 MORE_SEEDS: ExitCode = 4
-SEEDS_EXIT: ExitCode = 5
+NO_SEED_EFFECT: ExitCode = 5
 EXIT_CODES: Mapping[GateWord, ExitCode] = {
     "better": 0, "tie": 0, "worse": WORSE, "breaks": WORSE, "more-seeds": MORE_SEEDS, "undecided": MORE_SEEDS,
-    "no signal": MORE_SEEDS, "seeds do nothing": SEEDS_EXIT,
+    "no signal": MORE_SEEDS, "seeds do nothing": NO_SEED_EFFECT,
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ class GateVerdict:
     more_seeds: int | None
     """Common seeds that a verdict still lacks; 0 if decided, null for over 200, and where no seeds would do."""
     scope: Scope
-    """What the verdict speaks of, in the column that decided it: seeds, sentences or both."""
+    """Sample whose redrawing the verdict covers, in the column that decided it: seeds, sentences or both."""
     more_runs: int | None
     """Runs that both sides lack in total; a side that has more seeds lacks fewer."""
     more_seconds: float | None
@@ -80,6 +81,8 @@ class GateVerdict:
     """Lines on columns that are not compared, and in what the models differ."""
     others: str = field(metadata=HIDDEN)
     """Suffix of better and worse: how many other settings differ."""
+    pick_lines: Sequence[str] = field(metadata=HIDDEN)
+    """Line for people on the sweep that the candidate was picked of; empty for no pick."""
 
     def __str__(self) -> str:
         return self.text()
@@ -92,12 +95,8 @@ class GateVerdict:
         column_texts = "; ".join([*map(_tell_column, self.columns), *no_ties(self.columns)])
         lines = [f"{word_with_count(self.word, self.others)}{suffix}: {column_texts}", self.differing]
         return "\n".join(
-            [*filter(None, lines), *([self._tell_more()] if n_more else []), *self.asked.lines(), *self._tell_pick()]
+            [*filter(None, lines), *([self._tell_more()] if n_more else []), *self.asked.lines(), *self.pick_lines]
         )
-
-    def _tell_pick(self) -> list[str]:
-        share = self.asked.level / self.picked_of.cells if self.picked_of else 0.0
-        return [self.picked_of.line("the candidate", share)] if self.picked_of else []
 
     def _tell_more(self) -> str:
         if self.word in ("undecided", "seeds do nothing"):
@@ -144,12 +143,8 @@ def judge_candidate(
     wanted = difference.columns() or evaluation.suites or _list_dev_sets(*models, evaluation.paths)
     left, right = models = evaluation.add_scores(models, wanted, ledger)
     common = gather(left, right, ledger, wanted, spans=difference.spans(), over=terms.over)
-    # Differences do not depend on the level, and the log wants them; the verdicts need the level that it then gives.
-    first = judge_models(common.columns, terms)
-    differences = {column: judgement.difference or 0.0 for column, judgement in first.items()}
-    asked = ask(loop, ledger, models, differences, interim_analyses, terms.family, common.data, terms.over)
-    pick = find_pick(left, right, ledger)
-    judged = judge_models(common.columns, replace(terms, family=asked.level / (pick.cells if pick else 1)))
+    question = judge_question(common, models, ledger, terms, loop, ("the candidate",))
+    judged = question.judgements
     overall = judge_over_columns([*judged.values()])
     word = cast(GateWord, overall.word)
     runs, seconds = _price(judged, overall.more_seeds, models)
@@ -164,8 +159,9 @@ def judge_candidate(
         margin=terms.margin,
         level=terms.family,
         interim_analyses=terms.looks,
-        asked=asked,
-        picked_of=pick,
+        asked=question.asked,
+        picked_of=question.pool,
+        pick_lines=question.pick_lines(),
         columns=answer_columns(common.columns, judged),
         candidate=ModelAnswer.of(left),
         reference=ModelAnswer.of(right),

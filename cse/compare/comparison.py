@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from analysis.answers.judge import Terms, judge_models
+from analysis.answers.judge import Terms
 from analysis.answers.models import Model
-from analysis.answers.picks import CandidatePool, find_pick
+from analysis.answers.picks import CandidatePool
 from analysis.documents import HIDDEN, OPTIONAL, convert_row
 from analysis.ledger import Ledger
 from analysis.ledger.schema import digest
@@ -43,7 +43,8 @@ from cse.compare.items import (
     compare_by_pairs,
     compare_by_queries,
 )
-from cse.compare.loop import Loop, LoopQuestion, ask
+from cse.compare.judgement import judge_question
+from cse.compare.loop import Loop, LoopQuestion
 from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse_train.data_paths import DataPaths
@@ -150,15 +151,11 @@ def _compare(
     evaluation = evaluation.with_sets_of(models, ledger)
     left, right = evaluation.add_scores(models, columns, ledger)
     common = gather(left, right, ledger, columns, spans=difference.spans(), over=terms.over)
-    first = judge_models(common.columns, terms)
-    columns_differ = {column: judgement.difference or 0.0 for column, judgement in first.items()}
-    asked = ask(loop, ledger, (left, right), columns_differ, None, terms.family, common.data, terms.over)
-    picks = {name: find_pick(*sides, ledger) for name, sides in (("A", (left, right)), ("B", (right, left)))}
-    name, pick = max(picks.items(), key=lambda each: each[1].cells if each[1] else 1)
-    terms = replace(terms, family=asked.level / (pick.cells if pick else 1))
+    judged = judge_question(common, (left, right), ledger, terms, loop, ("A", "B"))
+    asked = judged.asked
     pairs = compare_by_pairs(common.cosines, top=top)
     queries = compare_by_queries(common.queries, top=top)
-    answers = answer_columns(common.columns, judge_models(common.columns, terms))
+    answers = answer_columns(common.columns, judged.judgements)
     return Comparison(
         differing=common.difference_line(),
         A=ModelAnswer.of(left),
@@ -173,11 +170,11 @@ def _compare(
         notes=[*common.notes, *common.unread],
         others=common.others(),
         remarks=[
-            *_remarks(answers, pairs, queries, common, terms, asked.level, number),
+            *_remarks(answers, pairs, queries, common, judged.terms, asked.level, number),
             *asked.lines(),
-            *([pick.line(name, terms.family)] if pick else []),
+            *judged.pick_lines(),
         ],
-        picked_of=pick,
+        picked_of=judged.pool,
     )
 
 

@@ -56,7 +56,7 @@ AS_TRAINED = "paper"
 
 @dataclass(frozen=True)
 class ConfirmationPlan:
-    """What `cse confirm` trains, and the two models that it asks about afterwards."""
+    """Plan of `cse confirm`: the runs that it trains, and the two models that it asks about afterwards."""
 
     request: Request
     confirms: Confirmation

@@ -23,7 +23,7 @@ HINT = "the site needs mkdocs-material: pip install -c constraints.txt -e '.[doc
 LLMS = (DOCS / "llms.txt").read_text(encoding="utf8")
 COMMANDS = {command.name: command for command in commands.commands()}
 CODES = {exit.DONE, exit.SOME_FAILED, exit.MISTAKE, exit.INTERRUPTED}
-OF_GATE = {candidate.WORSE, candidate.MORE_SEEDS, candidate.SEEDS_EXIT}
+OF_GATE = {candidate.WORSE, candidate.MORE_SEEDS, candidate.NO_SEED_EFFECT}
 
 
 def test_every_command_has_a_page_with_every_option() -> None:

@@ -96,11 +96,13 @@ def confirm(
         code = train(plan.request, ledger, yes)
     if code is None:  # the user declined
         return exit.DONE
-    done = len(ledger.runs(sweep=plan.sweep, states=[RunState.DONE]))
-    planned = len(plan.request.seeds) * len(plan.request.resolved.cells())
-    # A seed that is left out could be one that broke: a word on the others would be too good.
-    if code != exit.DONE or done < planned:
-        exit.say([f"no word yet: {done} of {planned} runs are done; the same command goes on"])
+    runs, cells = ledger.runs(sweep=plan.sweep), plan.request.resolved.cells()
+    done = [run for run in runs if run.state == RunState.DONE]
+    failed, planned = sum(run.state == RunState.FAILED for run in runs), len(plan.request.seeds) * len(cells)
+    # A seed that is left out could be one that broke, and a word on the others too good. One that failed is judged.
+    is_whole = len(done) + failed == planned and len({run.settings for run in done}) == len(cells)
+    if code not in (exit.DONE, exit.SOME_FAILED) or not is_whole:
+        exit.say([f"no word yet: {len(done)} of {planned} runs are done; the same command goes on"])
         return code or exit.SOME_FAILED
     verdict = judge_candidate(
         plan.candidate, plan.against, ledger, difference, ModelOptions(), None, Loop(plan.loop), scoring

@@ -4,7 +4,7 @@ Training is stood in for: every run is booked with a score that a test gives.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,9 @@ class Training:
 
     def __init__(self) -> None:
         self.trained: list[tuple[str, int]] = []
-        self.most, self.fails = 99, False
+        self.most = 99
+        self.fails: Collection[float] = ()
+        """Learning rates of the sides whose first fresh seed fails."""
         self.scores: Mapping[Any, list[float]] = FRESH
         self.by = RATE
 
@@ -58,7 +60,7 @@ class Training:
         for run in [run for run in work.runs if run.signature not in work.finished][: self.most]:
             self.trained.append((run.cell["label"] if "label" in run.cell else run.run.flat()[self.by], run.seed))
             flat = run.run.flat()
-            if self.fails and run.seed == first:
+            if flat[self.by] in self.fails and run.seed == first:
                 failures.append(Failure(signature=run.signature, reason="NaN loss"))
                 book_run(ledger, run.signature, flat, seed=run.seed, identity=run.identity, state="failed")
                 continue
@@ -148,10 +150,19 @@ def test_an_interrupted_confirmation_goes_on_with_its_seeds(capsys: Capture, tra
     assert len(training.trained) == len({*training.trained}) == 8 and said["confirms"]["seeds"] == [3, 4, 5, 6]
 
 
-def test_a_seed_that_broke_leaves_no_word_on_the_others(capsys: Capture, training: Training) -> None:
+def test_a_pick_whose_fresh_seed_broke_breaks(capsys: Capture, training: Training) -> None:
     search()
-    training.fails = True
-    assert "better" not in printed(capsys, *ASKED, code=1)
+    training.fails = [3e-4]
+    said = confirmed(capsys, *ASKED)
+    assert (said["verdict"], said["exit_code"]) == ("breaks", 3)
+    assert said["columns"][0]["A"]["collapsed"] == 1 and "1 of 4 seeds of A failed" in said["columns"][0]["reason"]
+
+
+def test_a_seed_that_broke_on_either_side_leaves_the_others(capsys: Capture, training: Training) -> None:
+    search()
+    training.fails = [3e-4, 1e-4]
+    said = confirmed(capsys, *ASKED)
+    assert said["verdict"] == "more-seeds" and said["columns"][0]["A"]["collapsed"] == 1
 
 
 def test_more_seeds_are_another_question_on_further_fresh_seeds(capsys: Capture, training: Training) -> None:

@@ -56,10 +56,12 @@ def test_the_untrained_encoder_and_another_run_share_the_level(capsys: Capture, 
         0.0125,
         f"{ENCODER} without training, pooler cls_no_mlp",
     )
-    above = scipy.stats.ttest_1samp(np.array(scored) - theirs.value, 0.0).confidence_interval(0.9875)
     (over_seeds,) = facts(capsys, "compare", A, "untrained", "--over", "seeds", "--level", "0.0125")["columns"]
-    assert column["scope"] == "both" and column["interval"][0] < above.low and pairs["seeds"] == [3, 1]
-    assert over_seeds["scope"] == "seeds"
+    test = scipy.stats.ttest_1samp(np.array(scored) - theirs.value, 0.0)
+    above, wide = (test.confidence_interval(1 - each["level"]) for each in (over_seeds, column))
+    assert over_seeds["scope"] == "seeds" and over_seeds["interval"] == pytest.approx([above.low, above.high], abs=1e-6)
+    assert column["scope"] == "both" and column["interval"][0] < wide.low < wide.high < column["interval"][1]
+    assert pairs["seeds"] == [3, 1]
     assert [each["column"] for each in other["columns"]] == ["sts_dev", SET] and other["B"]["name"] == B
     assert {each["level"] for each in other["columns"]} == {0.0125}, "two columns share the half"
     made = cse.compare(A, "untrained", also=[B])

@@ -73,7 +73,7 @@ def test_an_announced_loop_after_other_questions_shares_what_is_left(
     assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
     share = (0.05 / 6 + 0.05 / 12) / 2
     assert level(capsys, D, "--against", B, "--loop", "n", "--candidates", "2", code=4) == (1, pytest.approx(share))
-    assert level(capsys, D, "--against", A, code=4) == (4, pytest.approx(0.05 / 20))
+    assert level(capsys, D, "--against", A, code=3) == (4, pytest.approx(0.05 / 20))
     assert level(capsys, E, "--against", B, "--loop", "n", code=4) == (2, pytest.approx(share))
 
 

@@ -34,7 +34,7 @@ def test_a_pick_of_four_has_a_fourth_of_the_level(capsys: Capture, two: Names, l
     assert column["level"] == pytest.approx(0.0125) and column["interval"][0] == pytest.approx(3 - 5.1154, abs=1e-3)
     last = printed(capsys, "gate", A, "--against", B, code=4).splitlines()[-1]
     shared = "the candidate was picked of 4 cells of sweep search, which share the level: 0.0125; cse confirm search"
-    assert last == f"{shared} asks at the full level, by seeds that took no part in the choice"
+    assert last == f"{shared} --against REFERENCE asks at the full level, by seeds that took no part in the choice"
     compared = facts(capsys, "compare", B, A, "--column", "sts_dev")
     assert compared["picked_of"] == made["picked_of"] and compared["columns"][0]["level"] == pytest.approx(0.0125)
     assert "B was picked of 4 cells of sweep search" in printed(capsys, "compare", B, A)
