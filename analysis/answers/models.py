@@ -85,8 +85,11 @@ class Model:
 
     @property
     def is_single(self) -> bool:
-        """True for one folder, and for one run that is named by itself, not as the only seed of its cell so far."""
-        return len(self.folders) == 1 or (len(self.runs) == 1 and not self.axes)
+        """True for one folder, and for one run that is named by itself and is all that its cell has.
+
+        The best of several seeds, which somebody chose, gets no word over sentences unasked.
+        """
+        return len(self.folders) == 1 or (len(self.runs) == 1 and not self.is_cell and not self.left_out)
 
     def scored(self, column: str) -> list[ModelScore]:
         """Returns each folder's score in a column; empty where one has none."""

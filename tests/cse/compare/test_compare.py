@@ -59,6 +59,13 @@ def test_single_runs_say_that_seeds_are_not_covered(capsys: Capture, two: Names)
     assert (column["difference"], column["interval"], column["word"]) == (2.0, None, "undecided")
 
 
+def test_a_run_that_leaves_out_seeds_of_its_cell_has_no_word_over_sentences(capsys: Capture, two: Names) -> None:
+    chosen = facts(capsys, "compare", two[0][2], two[1][0])["columns"]
+    assert {(column["word"], column["scope"]) for column in chosen} == {("undecided", "seeds")}
+    asked = facts(capsys, "compare", two[0][2], two[1][0], "--over", "sentences", "--column", SET)["columns"]
+    assert [column["scope"] for column in asked] == ["sentences"]
+
+
 def test_several_runs_are_one_model(capsys: Capture, two: Names) -> None:
     left, right = (",".join(name[:10] for name in names) for names in two)
     said = facts(capsys, "compare", left, right, "--column", "sts_dev")
