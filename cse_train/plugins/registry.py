@@ -33,13 +33,8 @@ METHOD_CLASS = "Method"
 """Name of the base class of a method; its module also has a `Config` (`cse_train.api`)."""
 WANTED_CLASSES = "a class of Method and its Config"
 """Part of messages that says what the file of a method must define."""
-MODULE_NAMES: dict[Kind, tuple[str, ...]] = {
-    "method": ("VERSION", "Config", "make_collate", "build"),
-    "suite": ("NAME", "COLUMNS", "NEEDS", "evaluate"),
-}
-"""Kind -> names that its module must define: a method in the form of version 0.1, or a suite."""
-KIND_MARKS: dict[Kind, tuple[str, ...]] = {"method": ("make_collate", "build"), "suite": ("evaluate",)}
-"""Kind -> names of which its module defines at least one, together with another name of the contract."""
+SUITE_NAMES = ("NAME", "COLUMNS", "NEEDS", "evaluate")
+"""Names that the module of a suite must define."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +52,11 @@ class Definitions:
         """Returns the kind of plug-in that the file defines; None if that is not clear."""
         if self.has_method:
             return "method"
-        for kind, contract in MODULE_NAMES.items():
-            if self.names & set(KIND_MARKS[kind]) and len(self.names & set(contract)) > 1:
-                return kind
-        return None
+        return "suite" if "evaluate" in self.names and len(self.names & {*SUITE_NAMES}) > 1 else None
 
-    def missing(self, kind: Kind) -> list[str]:
-        """Returns the names of a kind's contract that the file does not define."""
-        required = ("Config",) if self.has_method else MODULE_NAMES[kind]
+    def missing(self) -> list[str]:
+        """Returns the names of the contract that the file does not define."""
+        required = ("Config",) if self.has_method else SUITE_NAMES
         return [] if self.open_ended else [name for name in required if name not in self.names]
 
 
@@ -202,14 +194,6 @@ class Plugin:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
 
 
-EARLIER_HOMES = {
-    "cse_train.backbone.backbone": "cse_train.encoder.backbone",
-    "cse_train.losses.info_nce": "cse_train.losses",
-    "cse_train.modules.pooling": "cse_train.encoder.pooling",
-    "cse_train.modules.view_statistics": "cse_train.losses",
-}
-"""Module of ours that methods in the form of version 0.1 import, because there was no `cse_train.api` -> its home."""
-
 _registered: dict[tuple[Kind, str], Plugin] = {}
 """(kind, name) -> plug-in, in the order in which they were registered."""
 _loaded: dict[str, str] = {}
@@ -324,9 +308,6 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
         return sys.modules[name]
     if plugin.is_ours:
         return importlib.import_module(name)
-    imported = {home for module, file in plugin.files().items() for home in source.list_imports(module, file)}
-    for home in imported & EARLIER_HOMES.keys():
-        sys.modules.setdefault(home, importlib.import_module(EARLIER_HOMES[home]))
     _loaded.setdefault(plugin.module, digest(plugin))
     with importing(f"{plugin.kind}={plugin.name}", plugin):
         return importlib.import_module(name)
@@ -381,29 +362,22 @@ def _read_folder(folder: Path) -> list[Plugin]:
 
 
 def _read_file(file: Path, definitions: Definitions) -> Plugin:
-    kind = definitions.kind() or _nearest_kind(file, definitions)
+    kind = definitions.kind()
+    if kind is None and not definitions.names & {*SUITE_NAMES}:
+        raise ConfigError([f"no plug-in: {file} defines no method and no suite; a method has {WANTED_CLASSES}"])
+    kind = kind or "suite"
     root, parts = file.parent, [file.stem]
     while (root / "__init__.py").is_file():
         root, parts = root.parent, [root.name, *parts]
     module, options_file = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
     options = f"{module}{OPTIONS}" if kind == "method" and options_file.is_file() else None
-    missing = definitions.missing(kind)
+    missing = definitions.missing()
     missing = [name for name in missing if name not in scan(options_file).names] if options else missing
     name = file.stem if kind == "method" else definitions.name or file.stem
     if missing:
         line = f"missing name: {kind}={name} has no {', '.join(missing)} in {file}"
         raise ConfigError([f"{line}; define {'it' if len(missing) == 1 else 'them'}, see docs/your_method.md"])
     return Plugin(kind, name, module, options, file, root)
-
-
-def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
-    """Returns the kind that an incomplete file resembles most; ConfigError if it has nothing of a method or a suite."""
-    counts = {kind: len(set(contract) & definitions.names) for kind, contract in MODULE_NAMES.items()}
-    kind = max(counts, key=lambda kind: counts[kind])
-    if not counts[kind]:
-        line = f"no plug-in: {file} defines no method and no suite"
-        raise ConfigError([f"{line}; a method has {WANTED_CLASSES}"])
-    return kind
 
 
 def _name_problems(plugin: Plugin, candidates: Sequence[Plugin]) -> list[str]:

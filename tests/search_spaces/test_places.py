@@ -20,22 +20,20 @@ PLUGIN = '''
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSION = 1
+from cse_train.api import Method, Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
+    VERSION = 1
     words: str = ""
     mode: str = "fast"
 
+    def inputs(self):
+        return {"words": Path(self.words).read_text().strip()}
 
-def inputs(config):
-    return {"words": Path(config.words).read_text().strip()}
 
-
-def make_store(*given): ...
-def make_collate(*given): ...
-def build(*given): ...
+class Listed(Method): ...
 '''
 
 

@@ -22,15 +22,16 @@ from cse_train import losses, random_streams
 from cse_train.encoder.packing import pack
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.methods import simcse
-from cse_train.methods.base import Batch, StepOutput
+from cse_train.methods.base import Batch, Method, StepOutput
+from cse_train.plugins.options import Options
 
-VERSION = 1
 RUNS = 0
 """How often this module has built a model: a counter that its loss depends on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
+    VERSION = 1
     leaves: str = ""
     """Names of THINGS, with semicolons."""
 
@@ -94,35 +95,26 @@ def leave(names: str) -> None:
         THINGS[name]()
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Any:
-    def collate(share: Any) -> Batch:
-        column, rows = share.store.column("text"), share.rows
-        text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=tokenizer.pad_token_id)
-        return Batch({"text": text}, examples=len(rows))
-
-    return collate
-
-
-class Leaver(nn.Module):
-    def __init__(self, backbone: Any) -> None:
+class Leaver(Method[Config]):
+    def __init__(self, config: Config, backbone: Any, training: bool = True) -> None:
+        global RUNS
         super().__init__()
+        RUNS += 1
+        if config.leaves:
+            weakref.finalize(self, leave, config.leaves).atexit = False
         self.encoder = backbone.encoder
         self.pooler = SentencePooler("mean", backbone.encoder.width)
         self.runs = RUNS
 
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Any:
+        def collate(share: Any) -> Batch:
+            column, rows = share.store.column("text"), share.rows
+            text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=tokenizer.pad_token_id)
+            return Batch({"text": text}, examples=len(rows))
+
+        return collate
+
     def forward(self, batch: Batch) -> StepOutput:
         loss = self.encode(batch.inputs["text"]).square().mean() * self.runs
         return StepOutput(loss, {"loss": loss.detach()})
-
-    def encode(self, packed: Any) -> torch.Tensor:
-        vectors: torch.Tensor = self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-        return vectors
-
-
-def build(config: Config, backbone: Any, training: bool = True) -> Leaver:
-    global RUNS
-    RUNS += 1
-    model = Leaver(backbone)
-    if config.leaves:
-        weakref.finalize(model, leave, config.leaves).atexit = False
-    return model

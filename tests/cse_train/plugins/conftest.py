@@ -11,20 +11,26 @@ from cse_train.plugins import registry
 METHOD = """
 from dataclasses import dataclass
 
-VERSION = 1
+from cse_train.api import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
+    VERSION = 1
     scale: float = 2.0
 
 
-def make_collate(config, tokenizer, max_seq_length):
-    return None
+from cse_train.api import Method
 
 
-def build(config, backbone, training=True):
-    return None
+class MarginLoss(Method):
+    @classmethod
+    def make_collate(cls, config, tokenizer, max_seq_length):
+        return None
+
+    @classmethod
+    def build(cls, config, backbone, training=True):
+        return None
 """
 
 

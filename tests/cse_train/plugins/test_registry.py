@@ -72,10 +72,10 @@ def test_a_file_is_a_method_with_options_of_its_own(write: Write) -> None:
 
 def test_a_folder_holds_methods_suites_and_what_they_import(write: Write, tmp_path: Path) -> None:
     write("first_loss.py")
-    write("second_loss.py", "from beside import VERSION, Config, make_collate, build")
-    write("beside.py", METHOD.replace("def build", "def build_it") + "build = build_it\n")
+    write("second_loss.py", METHOD.replace("float = 2.0", "float = 3.0"))
+    write("beside.py")
     write("norms.py", SUITE)
-    write("notes.py", "def build():\n    pass\n")
+    write("notes.py", "def evaluate():\n    pass\n")
     plugins = registry.use(["."], tmp_path)
     assert [(plugin.kind, plugin.name) for plugin in plugins] == [
         ("method", "beside"),
@@ -105,18 +105,17 @@ def test_a_module_of_a_package_is_found_by_its_path_and_by_its_name(
 
 
 def test_options_in_a_file_of_their_own_need_no_torch(write: Write, tmp_path: Path) -> None:
-    head, _, rest = METHOD.partition("def make_collate")
+    head, _, rest = METHOD.partition("from cse_train.api import Method")
     write("margin_loss_options.py", head)
-    write("margin_loss.py", f"import torch\nfrom margin_loss_options import *\n\ndef make_collate{rest}")
-    write("late_loss.py", METHOD.replace("    return None", "    import torch\n    return None"))
+    write("margin_loss.py", f"from margin_loss_options import *\nfrom cse_train.api import Method{rest}")
     program = (
         "import sys; from cse_train.plugins import registry; from cse_train.config import parse_run\n"
         f"registry.use([{str(tmp_path)!r}])\n"
-        "for name in ('margin_loss', 'late_loss'): print(parse_run({'method': name}).options, 'torch' in sys.modules)"
+        "print(parse_run({'method': 'margin_loss'}).options, 'torch' in sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "Config(scale=2.0) False\n" * 2, done.stderr
+    assert done.stdout == "Config(scale=2.0) False\n", done.stderr
 
 
 def test_what_fails_at_import_names_the_line_of_the_users_code(write: Write) -> None:
@@ -138,10 +137,10 @@ def test_what_fails_at_import_names_the_line_of_the_users_code(write: Write) -> 
     [
         (
             "margin_loss.py",
-            METHOD.replace("def build", "def built"),
-            "missing name: method=margin_loss has no build in ",
+            METHOD.replace("class Config", "class Settings"),
+            "missing name: method=margin_loss has no Config in ",
         ),
-        ("margin_loss.py", METHOD + "\ndef f(:\n", "no Python: plugin={folder}/margin_loss.py:19 (invalid syntax)"),
+        ("margin_loss.py", METHOD + "\ndef f(:\n", "no Python: plugin={folder}/margin_loss.py:25 (invalid syntax)"),
         ("margin_loss.py", "x = 1\n", "no plug-in: {folder}/margin_loss.py defines no method and no suite; a method"),
         ("simcse.py", METHOD, "name of ours: method=simcse in {folder}/simcse.py; rename yours"),
         ("json.py", METHOD, "name of another module: method=json in {folder}/json.py, `import json` gives "),
@@ -195,6 +194,7 @@ def test_helpers_of_one_name_in_two_folders_are_refused(write: Write, tmp_path: 
 @pytest.mark.parametrize(
     ("before", "after", "line"),
     [
+        ("(Options)", "", "no options: method=margin_loss Config=Config in "),
         ("frozen=True, ", "", "no frozen dataclass: method=margin_loss Config=Config in "),
         ("@dataclass(frozen=True, kw_only=True)", "", "no frozen dataclass: method=margin_loss Config=Config in "),
         (", kw_only=True", "", "positional options: method=margin_loss Config in "),
@@ -381,8 +381,8 @@ def test_a_library_of_another_environment_is_no_code_of_the_user_s(
 def test_an_error_of_a_users_code_in_a_command_is_no_mistake_of_ours(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = METHOD.replace("training=True):\n    return None", "training=True):\n    return helper.made(backbone)")
-    body = body.replace("max_seq_length):\n    return None", "max_seq_length):\n    return len")
+    body = METHOD.replace("length):\n        return None", "length):\n        return len")
+    body = body.replace("return None", "return helper.made(backbone)")
     file = write("margin_loss.py", f"import helper\n{body}")
     write("helper.py", "def made(backbone):\n    return backbone.nothing\n")
     monkeypatch.chdir(file.parent)
