@@ -185,6 +185,21 @@ def test_collapsed_seeds_are_counted_and_averaged_into_nothing() -> None:
     assert (other.word, other.failed) == ("worse", (0, 1)), "the reference's failures take no word from the candidate"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.4])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_a_candidate_with_broken_seeds_is_rarely_better(seeds: int, share: float) -> None:
+    """A candidate whose sound seeds are a point better, and whose broken ones lose 20: of 500 with a broken seed."""
+    generator, found = np.random.default_rng(11), []
+    while len(found) < 500:
+        broken = generator.random(seeds) < share
+        if broken.any():
+            left = 61 + 0.84 * generator.normal(size=seeds) - 20 * broken
+            found.append(compare(list(left), list(60 + 0.84 * generator.normal(size=seeds))).word == "better")
+    print(f"{seeds} seeds, {share:.0%} broken: better in {np.mean(found):.1%}")
+    assert np.mean(found) <= 0.05
+
+
 def test_a_run_of_the_candidate_that_ended_by_an_error_breaks_it() -> None:
     a, b = entry_of({0: 62.0, 1: 64.0, 2: 66.0}, failed=1), entry_of({0: 60.0, 1: 61.0, 2: 62.0})
     (made,) = judge_models({"x": Sides(a, b)}, Terms()).values()

@@ -1,11 +1,13 @@
 """Stub slots: a process each, no torch in any, as many as fit; with 64 of them no slot waits long for the driver."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.driver.orchestration import Measured, measure, sweep
+from benchmarks.driver.orchestration import Measured, sweep
 from benchmarks.driver.sleeping import SETTLE_S, Load, Nap
 
 STUB = {"group": "benchmarks.driver.sleeping:SleepingGroup"}
@@ -55,5 +57,7 @@ def test_stub_slots_share_a_sweep_and_import_no_torch(ray_cluster: None, tmp_pat
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_64_stub_slots_wait_for_the_driver_less_than_a_tenth_of_20_s() -> None:
-    found = measure("stub", slots=64, seconds=20.0, rounds=2)
-    assert found.share > 0.9, found.row()
+    """In a process of its own: the cluster of a test session, where there is one, has two CPUs."""
+    code = "from benchmarks.driver.orchestration import measure; print(measure('stub', 64, 20.0, 2).share)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(ran.stdout.split()[-1]) > 0.9, ran.stdout
