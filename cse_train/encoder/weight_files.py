@@ -36,22 +36,6 @@ def read_tensors(folder: Path) -> dict[str, "Tensor"]:
     return tensors
 
 
-def read_precisions(folder: Path) -> list[str]:
-    """Returns the dtypes of a folder's floating tensors as they lie on disk, such as F16, sorted."""
-    types: set[str] = set()
-    for path in weight_files(folder):
-        if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as opened:
-                types |= {str(opened.get_slice(name).get_dtype()) for name in opened.keys()}  # noqa: SIM118
-        else:
-            types |= {
-                str(t.dtype).replace("torch.float", "F").replace("torch.bfloat", "BF")
-                for t in _read_safely(path).values()
-                if t.is_floating_point()
-            }
-    return sorted(types)
-
-
 def _read_safely(path: Path) -> dict[str, "Tensor"]:
     """Reads the tensors of a safetensors file, or of a pickle that holds nothing else; no code in it is ever run.
 

@@ -16,23 +16,16 @@ from cse.doctor import checks
 from cse.doctor.checks import Finding
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.user_files import absolute_place
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
 with deferred(__name__):
     from cse.doctor import encoders as describing
-    from cse.doctor import probe as probing
     from cse.doctor import repair as repairing
+    from cse.doctor import try_program as trying
     from cse_train import numerics
 
 Space = Annotated[str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).")]
-Probe = Annotated[
-    bool,
-    typer.Option(
-        "--probe", help="Also train the space's largest cell for 200 steps and suggest how many runs fit at once."
-    ),
-]
 TryOption = Annotated[
     bool,
     typer.Option(
@@ -47,13 +40,6 @@ RepairOption = Annotated[
         "--repair", help="Show what is broken in ledger and storage: orphans, lost or damaged models, partial files."
     ),
 ]
-EncoderOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER|NAME",
-        help="Only say how this encoder will be read; with --train-file also how its vocabulary covers it.",
-    ),
-]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it right.")]
 
 
@@ -63,40 +49,24 @@ Answer = list[Finding]
 @arguments.add_arguments
 def doctor(
     space: Space = None,
-    probe: Probe = False,
     try_script: TryOption = False,
     form: FormatOption = "text",
     repair: RepairOption = False,
     yes: Yes = False,
-    encoder: EncoderOption = None,
     *,
     sweep: SweepArguments,
 ) -> int:
     """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if repair:
         return _repair(sweep, yes)
-    if probe and (space is None or sweep.address is not None):
-        raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
-    if encoder is not None and space is not None:
-        raise ConfigError([f"two questions: --encoder={encoder} and {space}; give one, a space names its encoders"])
     if try_script and (space is None or sweep.address is not None):
         raise ConfigError(["nothing to try: --try runs a script here; give FILE, and leave --address out"])
-    settings = arguments.settings(sweep.settings)
-    resolved = None if space is None else resolve(load_space(space), sweep.profile, settings)
+    resolved = None if space is None else resolve(load_space(space), sweep.profile, arguments.settings(sweep.settings))
     if try_script and not (resolved and resolved.own_loop):
-        line = f"no trainer: --try runs a script of your own, and {space} names none; --probe trains a run"
-        raise ConfigError([line])
-    if encoder is not None:
-        paths = sweep.paths()
-        texts = describing.texts_of("file", paths) if paths.train_file else ()
-        findings = describing.describe_encoder(absolute_place(encoder, Path.cwd()), texts)
-    else:
-        paths, findings = _examine(sweep, resolved)
-    if probe and resolved is not None and not _stops(findings):
-        examples = int(str(settings["train.examples"])) if settings.get("train.examples") else None
-        findings += probing.probe(resolved, paths, sweep.options(), examples)
+        raise ConfigError([f"no trainer: --try runs a script of your own, and {space} names none; name its space"])
+    paths, findings = _examine(sweep, resolved)
     if try_script and resolved is not None and not _stops(findings):
-        findings += probing.try_program(resolved, paths)
+        findings += trying.try_program(resolved, paths)
     number = _stops(findings)
     if form == "json":
         print(dump_json(findings))

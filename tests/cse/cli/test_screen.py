@@ -39,7 +39,6 @@ WIDTHS = (80, 120)
 COMMANDS = [
     ("ls",), ("trials",), ("trials", "demo"), ("best", "demo"), ("table", "demo"), ("plan", "demo"), ("status",),
     ("plan", "E7", "E8", "D2", "D10", "S3"), ("status", "demo"), ("data", "list"),
-    ("doctor", "--encoder", "words-l1-h64"),
     ("compare", "demo:method=simcse,train.learning_rate=1e-4", "demo:method=esimcse,train.learning_rate=1e-4"),
     ("explain", str(catalog()["demo"]), "--cell", "method=simcse,train.learning_rate=1e-4"),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """A program's run: its process, its reports, how it ends, and that nothing it has started lives on."""
 
 import contextlib
+import inspect
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.plugins.trainer import TrainerScore
 from cse_train.reading import MachineFault
 from cse_train.results import Point
+from cse_train.training import loop
 from cse_train.training.program import ProgramFailed, train
 from cse_train.training.program_folder import read_finished
 from cse_train.training.wire import MARK_VARIABLE
@@ -48,6 +50,10 @@ FUNCTION = """
                 dies.touch()
                 os.kill(os.getpid(), 9)
 """
+
+
+def test_a_program_takes_all_that_a_worker_gives_a_training_function() -> None:
+    assert [*inspect.signature(train).parameters] == [*inspect.signature(loop.train).parameters]
 
 
 def test_a_script_reports_points_and_keeps_its_best_model(tmp_path: Path) -> None:
