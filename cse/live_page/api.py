@@ -16,7 +16,7 @@ from analysis.progress.sweeps import Follower, SweepProgress
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cse.cli.status_text import facts
-from cse.live_page.listing import Listing, figure, page, shares
+from cse.live_page.listing import Listing, page
 
 FAILED_NAMED = 50
 """Maximum number of failed runs named for each reason."""
@@ -81,15 +81,6 @@ def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, 
         folded=query.get("fold") == "1",
         offset=int(start) if start.isdecimal() and len(start) < 10 else 0,
     )
-
-
-def cells(follower: Follower, sweep: str) -> dict[str, object]:
-    """Returns a sweep's axes, the score of each cell, and each axis's importance. Raises LedgerError."""
-    labelled = follower.labelled(sweep)
-    if labelled is None:
-        return {}
-    listing = Listing(*labelled)
-    return {**figure(listing), "importance": shares(listing)}
 
 
 def one_run(engine: Engine, signature: str) -> dict[str, object]:

@@ -14,13 +14,6 @@ export function room(where, parts = 1) {
   return Math.min(760, Math.max(280, Math.floor((wide - 11 * (beside - 1)) / beside) - 2));
 }
 
-// From blue for the lowest to orange for the highest, which every eye tells apart.
-export function tone(share) {
-  const ends = [[36, 87, 166], [165, 165, 160], [235, 120, 20]], part = Math.min(1, Math.max(0, share)) * 2;
-  const low = ends[Math.min(1, Math.floor(part))], high = ends[Math.min(1, Math.floor(part)) + 1], rest = part - Math.min(1, Math.floor(part));
-  return `rgb(${low.map((value, i) => Math.round(value + (high[i] - value) * rest)).join()})`;
-}
-
 export function canvas(width, height, label) {
   return piece("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
 }

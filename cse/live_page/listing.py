@@ -1,5 +1,4 @@
-"""The runs of one sweep as plain values for JSON: a page of its table, filtered, sorted or grouped by cell; the cells
-for its figures; and the share of each axis in the scores' variance."""
+"""The runs of one sweep as plain values for JSON: a page of its table, filtered, sorted or grouped by cell."""
 
 import math
 import re
@@ -11,19 +10,13 @@ from typing import Any, TypeVar
 
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.progress.sweeps import prominence
-from analysis.run_state import RunState
-from analysis.statistics.importance import importance
 from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
 PAGE_ROWS = 100
 """Number of runs, or cells, on a page."""
-PLOTTED = 2000
-"""Largest number of cells in a figure: half are the best, half are spread over the others."""
 MEMBERS_SHOWN = 30
 """Number of runs that the line of a cell names."""
-RUNS_A_VALUE = 2
-"""Least number of ended runs for each value of an axis, for the importance of axes to be shown."""
 RUN_COLUMNS = ("seed", "state", "best", "share", "examples", "method")
 """Columns of a run in addition to the axes."""
 FILTER_TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
@@ -197,58 +190,3 @@ def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bo
 
     valued = [line for line in lines if value(line) is not None]
     return [*sorted(valued, key=place, reverse=down), *(line for line in lines if value(line) is None)]
-
-
-def figure(listing: Listing) -> dict[str, object]:
-    """Returns every axis, and the mean score of each cell that has one, as data for slices and parallel coordinates.
-
-    A value on an axis is a number, or its index among the axis's `words`; None if a cell has none.
-    """
-    cells = [line for line in _cells(listing, listing.rows) if line["best"] is not None]
-    cells.sort(key=lambda line: -line["best"])
-    if len(cells) > PLOTTED:
-        best, other_cells = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
-        cells = best + other_cells[:: math.ceil(len(other_cells) / (PLOTTED // 2))]
-    return {
-        "axes": [_axis(axis, [line["values"][place] for line in cells]) for place, axis in enumerate(listing.axes)],
-        "cells": [{name: line[name] for name in ("label", "best", "sd", "n")} for line in cells],
-    }
-
-
-LOG_FROM = 10.0
-"""Ratio of an axis's largest to its smallest positive value above which it is drawn on a log scale."""
-
-
-def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:
-    name = short(axis)
-    present = [value for value in values if value is not None]
-    numbers = [_number(value) for value in present if isinstance(value, int | float)]
-    plain = [number for number in numbers if number is not None]
-    if not plain or len(plain) < len(present):
-        words = sorted({axis_text(value) for value in values})
-        places = [words.index(axis_text(value)) for value in values]
-        return {"axis": axis, "name": name, "log": False, "words": words, "values": places}
-    log = min(plain) > 0 and max(plain) / min(plain) > LOG_FROM
-    return {"axis": axis, "name": name, "log": log, "words": [], "values": [_number(value) for value in values]}
-
-
-def shares(listing: Listing) -> list[dict[str, object]]:
-    """Returns the share, 0 to 1, of the scores' variance that each axis explains, largest first.
-
-    `floor` is the share that an axis would reach by the seeds' noise alone.
-
-    Empty if there are fewer than `RUNS_A_VALUE` ended runs for each value of an axis.
-    """
-    ended = [row for row in listing.rows if row.state == RunState.DONE and row.best is not None]
-    keys = [row.cell for row in ended]
-    axes_by_grouping: dict[tuple[int, ...], list[str]] = {}
-    for axis in listing.axes:  # of axes that vary together none explains more than the others
-        first: dict[object, int] = {}
-        places = tuple(first.setdefault(key.get(axis), place) for place, key in enumerate(keys))
-        axes_by_grouping.setdefault(places, []).append(axis)
-    names = {axes[0]: " with ".join(map(short, axes)) for axes in axes_by_grouping.values()}
-    parts = importance(keys, [row.best or 0.0 for row in ended], list(names))
-    if parts is None or parts.runs < RUNS_A_VALUE * sum(axis.levels for axis in parts.axes):
-        return []
-    ranked = sorted(parts.axes, key=lambda axis: -axis.share)
-    return [{"name": names[axis.axis], "share": axis.share, "floor": axis.floor} for axis in ranked]

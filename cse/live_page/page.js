@@ -3,7 +3,6 @@ import { readChosen, redrawChosen } from "./chosen.js";
 import { figure } from "./curves.js";
 import { room } from "./drawing.js";
 import { listen, meter, readRuns } from "./runs.js";
-import { map, parallel, slices } from "./search.js";
 import { ask, at, look, made, view } from "./state.js";
 
 const PERIOD_MS = 2000;
@@ -31,7 +30,7 @@ function showSweeps(sweeps, chosen) {
     if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(sweep.digits)}`));
     button.addEventListener("click", () => {
       if (narrow.matches) at("list").open = false;
-      look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "", x: "", y: "" });
+      look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "" });
     });
     return button;
   }));
@@ -62,12 +61,6 @@ function showCurves(sweep) {
   const best = sweep.curves.find((line) => line.state !== "running"), lines = sweep.curves.map((line) => ({ ...line, first: line === best }));
   at("curves").replaceChildren(lines.length ? figure(lines, "dev score", room(at("curves"))) : made("p", "no point yet", "soft"));
   tellCurves(lines, sweep.runs);
-}
-
-function tellShares(found) {
-  const percent = (share) => share < 0.01 ? "below 1%" : `${Math.round(100 * share)}%`, floor = Math.max(0, ...found.map((axis) => axis.floor ?? 0));
-  const seeds = floor ? `; seeds alone reach ${percent(floor)} once in twenty times` : "";
-  at("shares").textContent = found.length ? `Part of the scores' spread that each axis explains: ${found.map((axis) => `${axis.name} ${percent(axis.share)}`).join(", ")}${seeds}.` : "";
 }
 
 function showLinks(sweep) {
@@ -140,37 +133,6 @@ function showVerdicts(found) {
   if (open && where.querySelector("details")) where.querySelector("details").open = true;
 }
 
-function axisChoice(found, which, chosen) {
-  const select = made("select");
-  select.setAttribute("aria-label", which === "x" ? "axis across" : "axis up");
-  found.axes.forEach((axis, i) => {
-    const option = made("option", axis.name);
-    option.value = axis.axis;
-    option.selected = i === chosen;
-    select.append(option);
-  });
-  select.addEventListener("change", () => look({ [which]: select.value }));
-  return select;
-}
-
-async function readSearch(sweep) {
-  const found = await ask("/api/cells", { sweep }), seen = view();
-  const enough = (found.cells?.length ?? 0) > 1 && found.axes.length > 0;
-  at("search").hidden = !enough;
-  const other = changed("cells", found), moved = changed("search", JSON.stringify([sweep, seen.figure, seen.x, seen.y]));
-  if (!enough || !(other || moved)) return;
-  tellShares(found.importance);
-  const two = found.axes.length > 1, kind = seen.figure === "map" && !two ? "slices" : seen.figure;
-  for (const button of document.querySelectorAll("[data-figure]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.figure === kind));
-    button.disabled = button.dataset.figure === "map" && !two;
-  }
-  const place = (axis, other) => { const i = found.axes.findIndex((one) => one.axis === axis); return i < 0 ? other : i; };
-  const first = place(seen.x, 0), second = place(seen.y, first === 1 ? 0 : 1);
-  at("pair").replaceChildren(...(kind === "map" ? [axisChoice(found, "x", first), " ", axisChoice(found, "y", second)] : []));
-  at("figure").replaceChildren(kind === "map" ? map(found, first, second, room(at("figure"))) : kind === "parallel" ? parallel(found, room(at("figure"))) : slices(found, room(at("figure"), 2)));
-}
-
 async function showSweep(sweep) {
   at("sweep").hidden = !sweep;
   if (!sweep) return;
@@ -180,7 +142,7 @@ async function showSweep(sweep) {
   if (changed("curves", JSON.stringify(sweep.curves))) showCurves(sweep);
   if (changed("failures", JSON.stringify(sweep.failures))) showFailures(sweep.failures);
   if (changed("sweep", sweep.id)) { at("verdicts").hidden = true; at("failures").replaceChildren(); showFailures(sweep.failures); }
-  await Promise.all([readRuns(sweep.id), readSearch(sweep.id), readChosen()]);
+  await Promise.all([readRuns(sweep.id), readChosen()]);
   // Verdicts take a while: they are asked for when runs have ended, and nothing waits for them.
   if (changed("ended", `${sweep.id} ${sweep.ended}`)) ask("/api/verdicts", { sweep: sweep.id }).then((found) => showVerdicts(found), () => { shown.ended = null; });
 }
@@ -206,7 +168,6 @@ async function poll() {
   setTimeout(poll, PERIOD_MS);
 }
 
-for (const button of document.querySelectorAll("[data-figure]")) button.addEventListener("click", () => look({ figure: button.dataset.figure }));
 at("named").addEventListener("input", filterSweeps);
 at("list").open = !narrow.matches;
 narrow.addEventListener("change", () => { at("list").open = !narrow.matches; });

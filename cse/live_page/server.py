@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import sys
 import threading
 import time
@@ -36,9 +35,7 @@ from cse_train.files import replace_file
 
 ADDRESS = "127.0.0.1"
 REQUEST_SECONDS = 5.0
-"""Seconds within which a connection must have sent its request."""
-MOST_UNREAD = 1000
-"""Maximum number of open connections that have not sent their request yet."""
+"""Seconds of silence after which a connection is closed that has not sent its whole request."""
 FILE_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 """Suffix of the page's own files in this folder -> media type; `index.html` is the page."""
 HEADERS = {
@@ -69,7 +66,7 @@ class Answer:
     """State of the ledger from which the answer was made; None while a driver works."""
 
 
-API_PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
+API_PATHS = ("/api/state", "/api/runs", "/api/run", "/api/verdicts")
 Decide = Callable[[str], Mapping[str, object]]
 """Function that returns a sweep's verdicts, as far as they are known."""
 
@@ -126,8 +123,6 @@ class Answers:
             return None
         if path == "/api/runs":
             return api.runs(self._follower, sweep, query)
-        if path == "/api/cells":
-            return api.cells(self._follower, sweep)
         if path == "/api/verdicts":
             return self._decide(sweep) if self._decide else {}
         return None
@@ -145,8 +140,6 @@ class DashboardServer(ThreadingHTTPServer):
         """`port` 0 takes any free one. Raises ConfigError if the port is taken or may not be used."""
         self.engine, self.storage, self.token = engine, storage, token
         self.answers = Answers(engine, storage, decide)
-        self.reading: dict[socket.socket, float] = {}
-        """Connection without a complete request -> time by which it must have sent it; the oldest come first."""
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -159,25 +152,6 @@ class DashboardServer(ThreadingHTTPServer):
         """Returns the page's address with the token, which a browser then keeps as a cookie."""
         return f"http://{ADDRESS}:{self.server_port}/?{PARAMETER}={self.token}"
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Closes the oldest connection that has sent no request if there are too many, since each keeps a thread."""
-        # Copied, since handler threads remove their connections meanwhile.
-        while len(self.reading) >= MOST_UNREAD:
-            self._let_go(next(iter(list(self.reading)), None))
-        super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        """Closes connections that take too long to send their request, also those that send it byte by byte."""
-        now = time.monotonic()
-        for connection, deadline in list(self.reading.items()):
-            if deadline < now:
-                self._let_go(connection)
-
-    def _let_go(self, connection: socket.socket | None) -> None:
-        if connection is not None and self.reading.pop(connection, 0.0):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores errors of connections that the browser closed before the answer."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -189,16 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "cse", ""
     timeout = REQUEST_SECONDS
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.reading[self.connection] = time.monotonic() + REQUEST_SECONDS
-
-    def finish(self) -> None:
-        self.server.reading.pop(self.connection, None)
-        super().finish()
-
     def do_GET(self) -> None:
-        self.server.reading.pop(self.connection, None)
         server, port = self.server, self.server.server_port
         # Any other host belongs to a foreign page that has rebound its DNS name.
         if self.headers.get("Host", "") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):

@@ -30,9 +30,6 @@ export function view() {
     words: text("words"),
     fold: given.get("fold") === "1",
     from: Number(given.get("from")) || 0,
-    figure: text("figure") || "slices",
-    x: text("x"),
-    y: text("y"),
     runs: text("runs").split(",").filter(Boolean),
   };
 }
@@ -42,7 +39,7 @@ export function look(changes, quietly = false) {
   const next = { ...view(), ...changes }, address = new URLSearchParams();
   for (const [name, value] of Object.entries(next)) {
     const text = Array.isArray(value) ? value.join(",") : value === true ? "1" : value === false || value === 0 || value === null ? "" : String(value);
-    if (text && !(name === "figure" && text === "slices")) address.set(name, text);
+    if (text) address.set(name, text);
   }
   history[quietly ? "replaceState" : "pushState"](null, "", `#${address}`);
   dispatchEvent(new Event("looked"));

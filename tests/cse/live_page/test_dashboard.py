@@ -13,7 +13,7 @@ from analysis.ledger import Claim, Ledger
 from analysis.progress.rows import ProgressRow
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.live_page.listing import PLOTTED, FilterError, Listing, figure, filter_rows, page
+from cse.live_page.listing import FilterError, Listing, filter_rows, page
 from cse.live_page.server import TOKEN_FILE, Answers, DashboardServer, keep_token
 from cse_train.results import Point
 from tests.commands import printed
@@ -101,9 +101,6 @@ def test_runs_cells_and_one_run_are_asked_for_by_themselves(server: DashboardSer
     assert [axis["name"] for axis in runs["axes"]] == ["dup_rate"] and (runs["runs"], runs["all"]) == (3, 4)
     folded = told(server, "/api/runs?sweep=E7&fold=1&from=notanumber")
     assert [cell["best"] for cell in folded["page"]] == [55.5, 44.0, None, None]
-    cells = told(server, "/api/cells?sweep=E7")
-    assert [cell["best"] for cell in cells["cells"]] == [55.5, 44.0] and cells["axes"][0]["values"] == [0, 0.1]
-    assert cells["importance"] == [], "too few runs"
     run = told(server, "/api/run?run=run0")
     assert run["settings"]["train.examples"] == 1000 and run["settings"]["method"] == "simcse"
     assert run["points"] == [
@@ -308,17 +305,8 @@ def test_pages_of_a_hundred_thousand_runs() -> None:
     assert (found["lines"], found["offset"], len(found["page"])) == (100_000, 99_900, 100)
     assert found["page"][-1]["best"] == 0.0
     assert page(listing, offset=10**9)["offset"] == 99_900, "beyond the end: the last page"
-    assert len(figure(listing)["cells"]) == PLOTTED
-
-
-def test_axes_of_a_figure(listing: Listing) -> None:
-    found = figure(listing)
-    rate, rule = found["axes"]
-    assert [cell["best"] for cell in found["cells"]] == [60.0, 51.0, 40.0]
-    assert (rate["name"], rate["log"], rate["words"], rate["values"]) == ("rate", True, [], [10.0, 0.1, 1.0])
-    assert (rule["words"], rule["values"]) == (["off", "paper", "released"], [2, 1, 0])
 
 
 def test_no_run_and_no_score() -> None:
     empty = Listing([], {})
-    assert page(empty)["page"] == [] and figure(empty) == {"axes": [], "cells": []}
+    assert page(empty)["page"] == []

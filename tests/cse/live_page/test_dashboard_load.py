@@ -1,13 +1,10 @@
 """Many callers at once, silent callers, and addresses that are none: the others are answered, no traceback."""
 
-import contextlib
 import json
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,55 +62,6 @@ def test_an_address_that_is_none_and_a_circle_of_links(
     os.symlink("rank0.log", tmp_path / "run" / "logs" / "rank0.log")
     assert api.tails(str(tmp_path / "run"), tmp_path) == {}
     assert "Traceback" not in capsys.readouterr().err
-
-
-def timed(serving: DashboardServer, path: str) -> tuple[bytes, float]:
-    begun = time.monotonic()
-    return answer(calling(serving, path)), time.monotonic() - begun
-
-
-def test_each_of_many_callers_is_answered_within_a_second_beside_half_sent_requests(
-    serving: DashboardServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Slow ones send a byte now and then, which starts a limit for each read again and again."""
-    monkeypatch.setattr(server, "REQUEST_SECONDS", 3.0)
-    slow = [calling(serving, "/", host=False) for _ in range(SLOW)]
-    stop = threading.Event()
-
-    def drip() -> None:
-        while not stop.wait(0.3):
-            for called in slow:
-                with contextlib.suppress(OSError):
-                    called.send(b"X")
-
-    dripping = threading.Thread(target=drip)
-    dripping.start()
-    with ThreadPoolExecutor(AT_ONCE) as callers:
-        answers = list(callers.map(lambda i: timed(serving, ("/", "/api/state")[i % 2]), range(AT_ONCE)))
-    assert all(text.startswith(b"HTTP/1.0 200 ") for text, _ in answers)
-    one_by_one = [timed(serving, "/api/state")[1] for _ in range(20)]
-    assert max(one_by_one) < 1.0
-    assert sorted(seconds for _, seconds in answers)[AT_ONCE // 2] < 1.0
-    deadline = time.monotonic() + 15
-    while serving.reading and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not serving.reading, "those that send byte by byte were not let go"
-    stop.set()
-    dripping.join()
-    for called in slow:
-        called.close()
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_of_too_many_silent_callers_the_oldest_is_let_go(
-    serving: DashboardServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "MOST_UNREAD", 5)
-    silent = [calling(serving, "/", host=False) for _ in range(12)]
-    assert answer(silent[0]) == b"" and timed(serving, "/")[1] < 1.0
-    assert len(serving.reading) <= 6
-    for called in silent[1:]:
-        called.close()
 
 
 def test_a_page_gets_no_body_until_something_changes(

@@ -47,19 +47,10 @@ def opened(browser: Any, address: str, where: str, screen: str = "desk") -> None
     wait_for(lambda: browser.execute_script(ROWS), 60)
 
 
-def test_every_axis_is_in_the_table_and_in_every_figure(browser: Any, address: str) -> None:
+def test_every_axis_is_in_the_table(browser: Any, address: str) -> None:
     opened(browser, address, "sweep=rows")
     assert browser.execute_script(HEADS)[:4] == AXES
-    names = "return [...document.querySelectorAll('#figure svg .name')].map(t => t.textContent)"
-    wait_for(lambda: len(browser.find_elements("css selector", "#figure svg")) == len(AXES), 10)
-    assert [name.split(",")[0] for name in browser.execute_script(names)[::2]] == AXES
-    browser.find_element("css selector", "[data-figure=parallel]").click()
-    wait_for(lambda: len(browser.find_elements("css selector", "#figure svg")) == 1, 10)
-    assert browser.execute_script(names) == [*AXES, "dev score"]
-    browser.find_element("css selector", "[data-figure=map]").click()
-    choices = "return [...document.querySelectorAll('#pair select')].map(s => [...s.options].map(o => o.text))"
-    wait_for(lambda: browser.execute_script(choices), 10)
-    assert browser.execute_script(choices) == [AXES, AXES]
+    assert len(browser.find_elements("css selector", "#curves polyline.first")) == 1
 
 
 def test_the_table_sorts_filters_folds_and_turns_pages(browser: Any, address: str) -> None:
@@ -157,14 +148,6 @@ def test_curves_have_a_legend_and_say_when_training_gained_nothing(browser: Any,
     wait_for(lambda: "read no direction" in browser.execute_script(TEXT, "legend"), 10)
 
 
-def test_categories_are_tiles_and_what_axes_explain_is_told(browser: Any, address: str) -> None:
-    opened(browser, address, "sweep=S7@tiny&figure=map")
-    wait_for(lambda: "A tile is the mean of its cells" in browser.execute_script(TEXT, "figure"), 10)
-    assert len(browser.find_elements("css selector", "#figure rect:not(.blank)")) == 2 * 5
-    shares = browser.execute_script(TEXT, "shares")
-    assert re.search(r"explains: objective with corpus \d\d%, pooler \d+%; seeds alone reach", shares), shares
-
-
 def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any, address: str) -> None:
     opened(browser, address, "sweep=rows")
     assert browser.execute_script(TEXT, "failures") == "4 × loss is nan after 6400 examples; lower train.learning_rate"
@@ -185,13 +168,7 @@ def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any,
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize(
-    "where",
-    [
-        *("sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@tiny"),
-        *("sweep=S7@tiny", "sweep=S7@tiny&figure=parallel", "sweep=S7@tiny&figure=map"),
-    ],
-)
+@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=E7@tiny", "sweep=S7@tiny"])
 def test_every_text_is_readable(browser: Any, address: str, where: str, screen: str) -> None:
     browser.get_log("browser")
     opened(browser, address, where, screen)
@@ -202,7 +179,7 @@ def test_every_text_is_readable(browser: Any, address: str, where: str, screen: 
 
 
 @pytest.mark.parametrize("screen", ["desk", "dark phone"])
-@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=rows&figure=map", "sweep=E7@tiny"])
+@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=E7@tiny"])
 def test_axe_has_no_finding(browser: Any, address: str, axe: str, where: str, screen: str) -> None:
     opened(browser, address, where, screen)
     time.sleep(1)
