@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import ConfigDict, Strict, TypeAdapter, ValidationError
@@ -45,13 +43,10 @@ def brief(value: object) -> str:
     return fields.brief(str(value), 40)
 
 
-def read(
-    shape: type[T], raw: Json, prefix: str = "", renamed: Mapping[str, str] = MappingProxyType({})
-) -> tuple[T, list[str]]:
+def read(shape: type[T], raw: Json, prefix: str = "") -> tuple[T, list[str]]:
     """Fills the dataclass `shape` from `raw`; returns it with every problem.
 
-    A field with a problem holds its default, or else None; a list holds the items without one. `renamed`: former key of
-    files -> its new name.
+    A field with a problem holds its default, or else None; a list holds the items without one.
     """
     declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
     annotations: dict[str, Any] = fields.hints(shape)
@@ -60,8 +55,7 @@ def read(
     values: dict[str, Any] = dict.fromkeys(required)
     for name, value in raw.items():
         if name not in declared:
-            hint = fields.nearest(renamed.get(name, name), declared)
-            lines.append(f"unknown key: {prefix}{name}={brief(value)}; {hint}")
+            lines.append(f"unknown key: {prefix}{name}={brief(value)}; {fields.nearest(name, declared)}")
             continue
         try:
             values[name] = adapter(annotations[name]).validate_python(value)

@@ -17,7 +17,6 @@ from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data import absolute, absolute_models
 
-RENAMED = {"stand_ins": "substitutions"}
 SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: words-l4-h128}}")
 
 
@@ -151,7 +150,7 @@ def parse_profile(raw: Json, path: Path, *, recorded: bool = False) -> Profile:
 
     A `recorded` one, that of an old sweep, may extend a profile that is shipped no more.
     """
-    file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
+    file, problems = read(ProfileFile, {"version": None, **raw})
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.list_methods()[:1])
     for method, settings in file.methods.items():

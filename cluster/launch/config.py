@@ -17,8 +17,6 @@ from search_spaces.strict_yaml import read_yaml
 EXAMPLE_FILE = Path(__file__).parent / "cluster.yaml"
 CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """Pattern of names that Kubernetes, Slurm and Ray all accept; KubeRay appends to them."""
-REMOVED_BLOCK = "ray_up"
-"""Key of a block that the example file had until commit 7250940 and that copies of the file may still have."""
 
 
 class Block(BaseModel):
@@ -115,8 +113,6 @@ def _line(problem: ErrorDetails) -> str:
         return f"wrong version: version={None if problem['type'] == 'missing' else value}; write version: 1"
     if problem["type"] == "missing":
         return f"missing value: {name}=; give it"
-    if place == (REMOVED_BLOCK,):
-        return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
         valid = [name.removesuffix(str(place[-1])) + key for key in _keys(place[:-1])]
         return f"unknown key: {name}={value}; {nearest(name, valid)}"

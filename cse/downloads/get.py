@@ -5,7 +5,6 @@ of other content are never overwritten, and an interrupted download resumes with
 """
 
 import datetime
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from cse.downloads import fetch
 from cse.downloads.catalog import PublicSet
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file
+from cse_train.files import hash_file, replace_text
 from cse_train.reading import reading
 
 LOCK_FILE = "data.lock.json"
@@ -63,7 +62,7 @@ def get(
     for download in data_set.downloads:
         tell(f"fetching {(mirror or download.addresses[0])} ({data_set.megabytes} MB in all)")
         files.append(fetch.fetch(download, work, mirror))
-    digests = {file.name: _sha256(file) for file in files}
+    digests = {file.name: hash_file(file) for file in files}
     if entry_before and not update:
         _require_same(data_set, entry_before, digests, files)
     layout_folder = work / f"{data_set.name}.made"
@@ -73,7 +72,7 @@ def get(
     entry = LockEntry(datetime.date.today().isoformat(), digests, installed)
     entries[data_set.name] = entry
     text = json.dumps({name: asdict(entries[name]) for name in sorted(entries)}, indent=1)
-    replace_file(to / LOCK_FILE, lambda path: path.write_text(f"{text}\n", encoding="utf8"))
+    replace_text(to / LOCK_FILE, f"{text}\n")
     shutil.rmtree(work)
     return entry, True
 
@@ -81,7 +80,7 @@ def get(
 def _is_complete(entry: LockEntry, to: Path) -> bool:
     """Returns False if a file is missing. Raises ConfigError for a file whose content differs from the lock file."""
     present = {path: to / path for path in entry.files if (to / path).is_file()}
-    if changed := [path for path, file in present.items() if _sha256(file) != entry.files[path]]:
+    if changed := [path for path, file in present.items() if hash_file(file) != entry.files[path]]:
         raise ConfigError(
             [f"changed file: {to / path} is not what was fetched on {entry.on}; move it away" for path in changed]
         )
@@ -106,7 +105,7 @@ def _put(layout_folder: Path, to: Path, replaced: LockEntry | None) -> dict[str,
     """Moves every file of `layout_folder` to its place, and returns path -> SHA-256; files that `replaced` lists may be
     overwritten."""
     digests = {
-        str(file.relative_to(layout_folder)): _sha256(file)
+        str(file.relative_to(layout_folder)): hash_file(file)
         for file in sorted(layout_folder.rglob("*"))
         if file.is_file()
     }
@@ -114,7 +113,7 @@ def _put(layout_folder: Path, to: Path, replaced: LockEntry | None) -> dict[str,
     problems = [
         f"file exists: {to / path} has another content; move it away, or give another --to"
         for path, digest in digests.items()
-        if (to / path).exists() and _sha256(to / path) not in (digest, recorded.get(path))
+        if (to / path).exists() and hash_file(to / path) not in (digest, recorded.get(path))
     ]
     if problems:
         raise ConfigError(problems)
@@ -122,8 +121,3 @@ def _put(layout_folder: Path, to: Path, replaced: LockEntry | None) -> dict[str,
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (layout_folder / path).replace(to / path)
     return digests
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -28,7 +28,7 @@ from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_folder
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file, write_digests
+from cse_train.files import replace_text, write_digests
 from cse_train.plugins import registry
 from cse_train.plugins.source import HOME
 from cse_train.plugins.trainer import Trainer
@@ -288,8 +288,7 @@ class _Attempt:
             BestModel(self.folder.last, self.folder.best, {}).clean()
             write_digests(self.folder.path)
             if not self.stopped:
-                end = json.dumps({"signature": self.signature})
-                replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
+                replace_text(self.folder.end_file, json.dumps({"signature": self.signature}))
         newest = self.points[-1]
         examples = newest.examples if self.stopped else max(self._total, newest.examples)
         seconds = self.seconds_before + time.perf_counter() - self.start

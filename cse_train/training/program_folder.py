@@ -23,7 +23,7 @@ from cse_train.files import (
     copy_tree,
     hash_file,
     read_digests,
-    replace_file,
+    replace_text,
 )
 from cse_train.results import Json, Point
 
@@ -74,7 +74,7 @@ class TrialFolder:
 
     def write_points(self, points: list[Point]) -> None:
         text = "".join(json.dumps(asdict(point)) + "\n" for point in points)
-        replace_file(self.points_file, lambda path: path.write_text(text, encoding="utf8"))
+        replace_text(self.points_file, text)
 
     def take_over(self, earlier: Path) -> None:
         """Copies what an earlier attempt kept into this folder, so that this attempt begins with it."""
@@ -147,9 +147,7 @@ class BestModel:
 
 
 def _write_mark(folder: Path, mark: Json) -> None:
-    replace_file(
-        folder / PROGRAM_MARK, lambda path: path.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf8")
-    )
+    replace_text(folder / PROGRAM_MARK, json.dumps(mark, indent=1) + "\n")
 
 
 def _has_files(folder: Path) -> bool:

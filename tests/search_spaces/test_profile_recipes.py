@@ -54,7 +54,6 @@ def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
         ("recipes: [{when: {method: simcse}, set: {method.dup_rate: 0.3}}]", "key of another method"),
         ("substitutions: {declutr: [a]}", "wrong type: substitutions"),
         ("substitutions: {declutr: {train.encoder: [a]}}", "wrong type: substitutions=['a']"),
-        ("stand_ins: {}", "unknown key: stand_ins={}; did you mean substitutions?"),
         ("methods: {simcse: 3}", "wrong type: methods={'simcse': 3}; give a mapping"),
         ("extends: smal", "unknown profile: extends=smal; did you mean small?"),
         ("extends: mine.yaml", "unknown profile: extends=mine.yaml; "),

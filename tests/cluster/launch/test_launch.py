@@ -165,7 +165,6 @@ def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[st
         ("name: cse ", 'name: "c\\ne" ', "line break: name=; write one line"),
         ("  mount: /shared", '  mount: "/a\\nb"', "line break: kuberay.mount=; write one line"),
         ("  claim: cse-shared", "", "missing value: kuberay.claim=; give it"),
-        ("nodes: 2", "nodes: 2\nray_up: {ssh_user: me}", "unknown key: ray_up=; take it out: `ray up` is Ray's own"),
         ("version: 1", "", "wrong version: version=None; write version: 1"),
         ("version: 1", "version: true", "wrong version: version=True; write version: 1"),
         ("version: 1", "version: 3", "wrong version: version=3; write version: 1"),
