@@ -23,7 +23,9 @@ from torch import Tensor
 from cse_train import methods
 from cse_train.config import RunConfig, complete, parse_run
 from cse_train.distributed import barrier, is_agreed, rank, size
+from cse_train.encoder import gone
 from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import find_weights
 from cse_train.encoder.transformers_io import take_packed
 from cse_train.fields import ConfigError, Json
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
@@ -328,6 +330,9 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     elif os.path.isabs(run.train.encoder) and not os.path.exists(run.train.encoder):
         line = f"missing folder: train.encoder={run.train.encoder}, of which the run {folder} needs the tokenizer"
         raise ConfigError([f"{line}; give --encoder FOLDER, where it is now"])
+    elif run.train.encoder in gone.SHAPES:
+        empty = gone.write_empty(run.train.encoder, find_weights() / "tokenizer")
+        run = replace(run, train=replace(run.train, encoder=str(empty)))
     backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
     method = load_method(run.method)
     model, spared = method.build(run.options, backbone, training=False), method.TRAINING_ONLY

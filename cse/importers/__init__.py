@@ -21,6 +21,8 @@ class ForeignRun:
 
     Runs without an ID are recognised by their values.
     """
+    earlier_id: str = ""
+    """ID that an earlier version of cse-search gave the run, if it differs from `id`."""
     unfinished: str = ""
     """The tool's state of a run that did not end in order, and is not imported; "" for a finished run."""
     settings: Mapping[str, Scalar]
@@ -37,6 +39,8 @@ class ForeignRun:
     """Start of the run in seconds since 1970."""
     row: int | None = None
     """Line of the source file from which the run is read."""
+    superseded: frozenset[str] = frozenset()
+    """Settings that an earlier version of cse-search read from values that are read differently today."""
     remarks: Sequence[str] = ()
     """Lines for the user on the run's source; equal lines of several runs are printed once."""
 

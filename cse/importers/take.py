@@ -124,7 +124,7 @@ def take(runs: Sequence[ForeignRun], request: ImportRequest, ledger: Ledger) -> 
         _require_one_score(metric, request, metric_of_spec(before, list(sweep_rows.values())))
     distinct, repeated = drop_repeated(scored)
     earlier = _read_known(ledger, sweep_rows)
-    identified = name_runs(distinct, earlier, request.sweep)
+    identified = name_runs([_find_earlier(run, request, sweep_rows) for run in distinct], earlier, request.sweep)
     _require_one_source(identified, earlier, sweep_rows, request)
     rows = {row.signature: row for row in ledger.runs(signatures=[request.sign(run.id) for run in identified])}
     before_by_id = {each.id: each for each in _read_known(ledger, rows)}  # another sweep's too: a run has one row
@@ -250,6 +250,13 @@ def _read_known(ledger: Ledger, rows: Mapping[str, RunRow]) -> list[KnownRun]:
     return earlier
 
 
+def _find_earlier(run: ForeignRun, request: ImportRequest, rows: Mapping[str, RunRow]) -> ForeignRun:
+    """Returns the run under the ID that an earlier version gave it, if the ledger has a run with that ID."""
+    is_new = run.id and request.sign(run.id) not in rows
+    earlier = is_new and run.earlier_id and request.sign(run.earlier_id) in rows
+    return replace(run, id=run.earlier_id) if earlier else run
+
+
 def _require_one_source(
     runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], rows: Mapping[str, RunRow], request: ImportRequest
 ) -> None:
@@ -273,7 +280,7 @@ def _keep_known(
     """
     if before is None:
         return run
-    excluded = {*filter(is_fact, run.rest), *declared, *dropped}
+    excluded = {*filter(is_fact, run.rest), *declared, *run.superseded, *dropped}
     excluded |= {*SEED_NAMES} if seed_of(run) is not None else set()
     settings = {name: value for name, value in before.settings.items() if name not in excluded}
     metrics = {name: value for name, value in before.metrics.items() if name not in {*run.settings, *dropped}}

@@ -28,11 +28,32 @@ ACTIVATIONS = {
 POOLING_MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
 """Setting in a folder's pooling config -> name of the pooler here; any other folder averages."""
 BATCH_ROWS = 64
+EXPORTED_KINDS = {"Transformer", "PromptedTransformer", "WeightedLayerPooling", "Pooling", "Dense"}
+"""Classes of the modules that `cse export` writes."""
 
 Embed = Callable[[Sequence[str]], np.ndarray]
 """Function from texts to float64 [N, D] in their order."""
 Features = dict[str, Any]
 """Tokenised batch: name -> tensor."""
+
+
+def read_exported(folder: Path) -> list[str] | None:
+    """Returns the classes of an exported folder's modules, in order; None for a folder of another origin, or one whose
+    pooling leaves out the prompt's tokens, which `load_modules` does not.
+
+    sentence-transformers stamps the folders that it saves itself with its version.
+    """
+    try:
+        listed, settings = (
+            json.loads((folder / name).read_text(encoding="utf8"))
+            for name in ("modules.json", "config_sentence_transformers.json")
+        )
+        kinds = [str(module["type"]).rpartition(".")[2] for module in listed]
+        pooling = json.loads((_pooling_of(folder, listed) / "config.json").read_text(encoding="utf8"))
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return None
+    is_ours = "__version__" not in settings and {*kinds} <= EXPORTED_KINDS
+    return kinds if is_ours and pooling.get("include_prompt", True) else None
 
 
 def pooler_of(folder: Path) -> str:
@@ -42,13 +63,14 @@ def pooler_of(folder: Path) -> str:
     return next((name for mode, name in POOLING_MODES.items() if modes.get(mode)), "mean")
 
 
-def load_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
+def load_modules(folder: Path, max_length: int | None = None) -> Callable[[Sequence[str]], Tensor]:
     """Returns a function from texts to [N, D] as sentence-transformers would embed them, on a computer without it.
 
-    A folder with trained prompts runs the module that it holds, which must be the exported one.
+    `max_length`: tokens kept of a text; None for the folder's own number. A folder with trained prompts runs the module
+    that it holds: see before that it is the exported one.
     """
     listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
-    tokenize, run = _first_module(folder, listed[0])
+    tokenize, run = _first_module(folder, listed[0], max_length)
     layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
     pooler = pooler_of(folder)
     averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
@@ -93,17 +115,20 @@ def _pooling_of(folder: Path, listed: list[Json]) -> Path:
     return next(folder / str(module["path"]) for module in listed if module["type"].endswith(".Pooling"))
 
 
-def _first_module(folder: Path, listed: Json) -> tuple[Callable[..., Features], Callable[..., Any]]:
+def _first_module(
+    folder: Path, listed: Json, max_length: int | None
+) -> tuple[Callable[..., Features], Callable[..., Any]]:
     """Returns the functions texts -> batch, and batch -> token vectors of the layers, the last one last."""
     if listed["path"]:
         kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))
         module = kind.load(folder / listed["path"])
+        module.max_seq_length = max_length or module.max_seq_length
         last = "all_layer_embeddings" if module.all_layers else "token_embeddings"
         return module.tokenize, lambda batch: module(batch)[last] if module.all_layers else [module(batch)[last]]
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
 
     def tokenize(texts: list[str]) -> Features:
-        batch: Features = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+        batch: Features = tokenizer(texts, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
         return batch
 
     return tokenize, lambda batch: model(**batch, output_hidden_states=True).hidden_states

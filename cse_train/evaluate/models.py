@@ -1,6 +1,7 @@
 """Opens any sentence encoder as a TextModel: a run, a transformers or sentence-transformers folder, word vectors.
 
-A sentence-transformers or model2vec folder is run by its own library, so that numbers equal its numbers.
+A sentence-transformers or model2vec folder is run by its own library, so that numbers equal its numbers; without that
+library one that `cse export` wrote is run by transformers.
 Shape suffixes: N texts, D embedding size.
 """
 
@@ -42,6 +43,7 @@ from cse_train.encoder.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.encoder.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.encoder.weight_files import read_tensors, require_safe
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
+from cse_train.evaluate.exported_folders import embed_in_batches, load_modules, pooler_of, read_exported
 from cse_train.evaluate.vectors import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError, nearest
 from cse_train.files import holds_program_model, lacks_program_model
@@ -322,14 +324,40 @@ class LibraryModel(TextModel):
         return embeddings_UD[[row_of[text] for text in texts]]
 
 
-def _open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:
-    """Opens a model folder of the library. ConfigError where it is not installed or fails, or a pooler is given."""
+@dataclass(frozen=True)
+class ExportedModel(TextModel):
+    """A folder that `cse export` wrote, in fp32 and eval mode, where sentence-transformers is not installed."""
+
+    encode: Callable[[Sequence[str]], torch.Tensor]
+    """Function from texts to their embeddings [N, D], in one padded batch."""
+
+    def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
+        """Embeds texts as `TextModel.embed`, each distinct one once."""
+        require_texts(texts)
+        distinct = list(dict.fromkeys(texts))
+        row_of = {text: row for row, text in enumerate(distinct)}
+        front = self.prompt if prompt is None else prompt
+        embeddings_UD = embed_in_batches(self.encode, front)(distinct).astype(np.float32)
+        require_finite(embeddings_UD, self.name, "its weights are damaged, export the model again")
+        return embeddings_UD[[row_of[text] for text in texts]]
+
+
+def _open_library_model(
+    folder: Path, pooler: str | None, max_length: int | None, prompt: str | None
+) -> LibraryModel | ExportedModel:
+    """Opens a model folder of the library; without the library, one that was exported here.
+
+    ConfigError where the library is missing for another folder or fails, or a pooler is given.
+    """
     if pooler is not None:
         line = f"two poolers: pooler={pooler}, but model={folder} is a sentence-transformers folder"
         raise ConfigError([f"{line} with a pooling of its own; leave the pooler out"])
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
+        kinds = read_exported(folder)
+        if kinds is not None and ("PromptedTransformer" not in kinds or holds_our_module(folder)):
+            return _open_exported(folder, kinds, max_length, prompt)
         raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL_COMMAND}"]) from error
     require_safe(folder)
     require_bases(folder)
@@ -346,6 +374,16 @@ def _open_library_model(folder: Path, pooler: str | None, max_length: int | None
     text = prompts.text(prompt, "prompt", str(folder))
     facts = (str(folder), _pooler_of(model), limit, _hash_weights(folder))
     return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
+
+
+def _open_exported(folder: Path, kinds: list[str], max_length: int | None, prompt: str | None) -> ExportedModel:
+    require_safe(folder)
+    limits = [*folder.glob("sentence_bert_config.json"), *folder.glob("*/prompts.json")]
+    limit = max_length or int(json.loads(limits[0].read_text(encoding="utf8"))["max_seq_length"])
+    prompts = read_prompts(folder)
+    facts = (str(folder), _name_pooler(kinds, pooler_of(folder)), limit, _hash_weights(folder))
+    text = prompts.text(prompt, "prompt", str(folder))
+    return ExportedModel(*facts, load_modules(folder, limit), prompts=prompts.texts, prompt=text)
 
 
 def _hash_weights(folder: Path) -> str:
@@ -399,7 +437,11 @@ def _pooler_of(model: Any) -> str:
     if len(pooling) == 1:  # an attribute since version 6, a method before
         only = pooling[0]
         mode = str(only.pooling_mode if hasattr(only, "pooling_mode") else only.get_pooling_mode_str())
-    pooler = LIBRARY_POOLERS.get(mode, mode)
+    return _name_pooler(kinds, LIBRARY_POOLERS.get(mode, mode))
+
+
+def _name_pooler(kinds: list[str], pooler: str) -> str:
+    """Returns the pooler of modules of these classes, of which the pooling module alone is `pooler`."""
     if kinds == ["Transformer", "Pooling"]:
         return pooler
     if kinds == ["Transformer", "Pooling", "Dense"] and pooler == LIBRARY_POOLERS["cls"]:

@@ -14,8 +14,11 @@ from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version
 from cluster.launch.kubernetes import (
     OWNER,
+    NeededObject,
     PodJson,
+    check_objects,
     merge_pod,
+    patch_problems,
     submit_manifest,
 )
 from cluster.runtime.options import login_name
@@ -118,7 +121,7 @@ class Settings(Block):
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """Returns one line per problem: no memory limit, and paths outside the volume."""
+    """Returns one line per problem: no memory limit, paths outside the volume, wrong patches, lost containers."""
     lines = [] if cluster.memory_gb else ["missing value: memory_gb=; KubeRay gives each pod so much"]
     paths = {"storage": cluster.storage, "data": cluster.data}
     lines += [
@@ -126,6 +129,30 @@ def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
         for name, path in paths.items()
         if path and not Path(path).is_relative_to(settings.mount)
     ]
+    for name, pods in (("head", settings.head), ("workers", settings.workers)):
+        lines += patch_problems(f"kuberay.{name}.pod", pods.pod)
+    return lines or _losses(cluster, settings)
+
+
+def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
+    """Returns one line for each pod from whose spec a patch removes the container or volume that it needs."""
+    spec = cluster_spec(LaunchJob(cluster), settings)
+    groups = {"head": spec["headGroupSpec"], "workers": spec["workerGroupSpecs"][0]}
+    lines = []
+    for name, group in groups.items():
+        pod = group["template"].get("spec", {})
+        first = (pod.get("containers") or [{}])[0]
+        mounts = {mount["name"] for mount in first.get("volumeMounts", ())}
+        volumes = {volume["name"] for volume in pod.get("volumes", ())}
+        parts = {
+            f"the container {CONTAINERS[name]}": first.get("name") == CONTAINERS[name] and bool(first.get("image")),
+            "the volume shared": "shared" in mounts & volumes,
+        }
+        removed = [part for part, is_there in parts.items() if not is_there]
+        advice = "leave that out of the patch"
+        lines += [
+            f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in removed[:1]
+        ]
     return lines
 
 
@@ -157,8 +184,25 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
 
 def submit(job: LaunchJob, settings: Settings) -> str:
     text = render(job, settings)
+    check_objects(_needed(settings), settings.namespace)
     kind = "rayjob" if job.command else "raycluster"
     return submit_manifest(text, kind, job.name, settings.namespace)
+
+
+def _needed(settings: Settings) -> list[NeededObject]:
+    objects = [
+        ("claim", "claim", settings.claim),
+        ("queue", "queue", settings.queue),
+        ("queue_priority", "queue priority", settings.queue_priority),
+        ("priority_class", "priority class", settings.priority_class),
+        ("service_account", "service account", settings.service_account),
+        ("secret", "secret", settings.secret),
+        ("ledger_secret", "secret", settings.ledger_secret),
+        ("redis.secret", "secret", settings.redis and settings.redis.secret),
+        *(("image_pull_secrets", "secret", name) for name in settings.image_pull_secrets),
+        *((f"secrets.{name}", "secret", place.split("/")[0]) for name, place in settings.secrets.items()),
+    ]
+    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in objects if name]
 
 
 def _job(job: LaunchJob, cluster: PodJson) -> PodJson:

@@ -21,6 +21,9 @@ EXPERIMENTS = "experiments"
 USUAL_SPLIT = "test"
 """Split that a task's plain name means; other splits are named after the task."""
 USUAL_SUBSET = "default"
+OLD_MAIN_SCORES = "main_score cos_sim.spearman cos_sim.ap ndcg_at_10 v_measure map f1 accuracy".split()
+"""Dotted keys of the main score in files of MTEB before 1.12, which name none; the first that a file has counts."""
+OLD_FACTS = ("dataset_revision", "mteb_dataset_name", "mteb_version")
 COMPARED_FACTS = ("dataset_revision", "mteb_version")
 """Facts that results of one task must share to be comparable."""
 NAMES_IN_LINE = 4
@@ -94,26 +97,50 @@ def _read_model(folder: Path, files: Sequence[Path], remarks: dict[str, None]) -
     for file in files:
         with reading("unreadable result", f"file={file}", "take it away, or have the task scored again"):
             result = json.loads(file.read_text(encoding="utf8"))
-            task, splits = _read_task(result)
+            task, splits, chosen = _read_task(result, file.stem)
         if splits:
             scored.tasks[task] = splits
             scored.facts[task] = {fact: str(result[fact]) for fact in COMPARED_FACTS if result.get(fact)}
         else:
             unread.append(file.name)
+        if chosen:
+            remarks[f"old results: {chosen} is taken for the main score of {task}"] = None
     if unread:
         remarks[f"left out: files without a score of a task: {some(unread, NAMES_IN_LINE)} of {name}"] = None
     return scored
 
 
-def _read_task(result: Any) -> tuple[str, dict[str, Subsets]]:
-    """Returns a task's name, and its scores by split and subset; none for other files, such as MTEB's before 1.12."""
-    splits: dict[str, Subsets] = {}
-    if not isinstance(result, dict) or not isinstance(result.get("scores"), dict):
-        return "", splits
-    for split, subsets in result["scores"].items():
-        for number, subset in enumerate(subsets):
-            splits.setdefault(split, {})[str(subset.get("hf_subset", number))] = float(subset["main_score"])
-    return str(result["task_name"]), splits
+def _read_task(result: Any, stem: str) -> tuple[str, dict[str, Subsets], str]:
+    """Returns a task's name, its scores by split and subset, and the key of the main score chosen in an old file."""
+    if not isinstance(result, dict):
+        return stem, {}, ""
+    if isinstance(result.get("scores"), dict):
+        splits: dict[str, Subsets] = {}
+        for split, subsets in result["scores"].items():
+            for number, subset in enumerate(subsets):
+                name = str(subset.get("hf_subset", number))
+                splits.setdefault(split, {})[name] = float(subset["main_score"])
+        return str(result["task_name"]), splits, ""
+    splits, chosen = {}, ""
+    for split, scores in result.items():
+        if split in OLD_FACTS or not isinstance(scores, dict):
+            continue
+        for subset, values in ({USUAL_SUBSET: scores} if _find_main(scores) else scores).items():
+            if isinstance(values, dict) and (main := _find_main(values)):
+                splits.setdefault(split, {})[str(subset)] = main[1]
+                chosen = main[0] if main[0] != OLD_MAIN_SCORES[0] else chosen
+    return str(result.get("mteb_dataset_name") or stem), splits, chosen
+
+
+def _find_main(scores: Json) -> tuple[str, float] | None:
+    """Returns key and value of the main score in an old file; None where it has none of OLD_MAIN_SCORES."""
+    for key in OLD_MAIN_SCORES:
+        value: Any = scores
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, int | float):
+            return key, float(value)
+    return None
 
 
 Shared = Mapping[tuple[str, str], Sequence[str]]

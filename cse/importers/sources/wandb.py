@@ -1,6 +1,7 @@
 """Reads Weights & Biases runs: a folder of offline runs, an exported .csv or .json, or `ENTITY/PROJECT` online."""
 
 import ast
+import hashlib
 import json
 import re
 import struct
@@ -147,7 +148,8 @@ def _values(items: Any) -> Json:
 def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
     """Returns the runs of a table; a row without an ID is identified by its name and time of creation, if unique.
 
-    Other rows have no ID, and are recognised by their values.
+    Other rows have no ID, and are recognised by their values. Every run also has the ID that an earlier version of
+    cse-search gave it: the hash of its row.
     """
     facts = [{name.lower(): value for name, value in row.items()} for _, row in rows]
     row_names = [_name_run(each) for each in facts]
@@ -169,13 +171,14 @@ def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
         table = read_flat([(number, {name: row.get(name) for name in names}) for number, row in rows], columns, None)
         runs = [replace(run, rest={**texts, **run.rest}) for run, texts in zip(table, about, strict=True)]
     identified = []
-    for run, (number, _), each, name in zip(runs, rows, facts, row_names, strict=True):
+    for run, (number, row), each, name in zip(runs, rows, facts, row_names, strict=True):
         is_unnamed = name == NAMELESS or (counts[name] > 1 and not each.get("id"))
-        state = str(each.get("state") or WANDB_FINISHED).lower()
+        text, state = json.dumps(row, sort_keys=True, default=str), str(each.get("state") or WANDB_FINISHED).lower()
         identified.append(
             replace(
                 run,
                 id="" if is_unnamed else name,
+                earlier_id="" if each.get("id") else hashlib.sha256(text.encode()).hexdigest(),
                 unfinished="" if state == WANDB_FINISHED else state,
                 row=number,
             )
@@ -217,7 +220,8 @@ def _read_api_run(run: Any) -> ForeignRun:
 def _make_run(config: Json, summary: Json, groups: Mapping[str, Scalar], about: Json) -> ForeignRun:
     """Returns a finished run without an ID, with its settings by dotted key.
 
-    A setting that W&B stores with its description, `{"value": 1, "desc": null}`, is its value.
+    A setting that W&B stores with its description, `{"value": 1, "desc": null}`, is its value; the settings that an
+    earlier version of cse-search made of it are superseded.
     """
     settings = flat(
         {
@@ -232,6 +236,7 @@ def _make_run(config: Json, summary: Json, groups: Mapping[str, Scalar], about: 
         settings={**groups, **settings},
         metrics=numbers(summary),
         rest={**_rest(about), **_rest(summary)},
+        superseded=frozenset(flat(config)) - frozenset(settings),
     )
 
 

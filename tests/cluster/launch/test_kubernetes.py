@@ -12,10 +12,11 @@ import yaml
 
 from cluster.launch.config import load, settings_of
 from cluster.launch.job import LaunchJob
-from cluster.launch.kubernetes import PodJson, merge_pod
+from cluster.launch.kubernetes import CONTAINER_KEYS, KUBE_KINDS, METADATA_KEYS, SPEC_KEYS, PodJson, merge_pod
 from cluster.launch.targets import kuberay
 from cse.cli.app import main
 from tests.cluster.launch.test_launch import EXAMPLE, refused
+from tests.cluster.launch.test_targets import EVERY_KEY
 from tests.commands import printed
 
 KUBECTL = f"""#!{sys.executable}
@@ -25,7 +26,17 @@ words = sys.argv[1:]
 folder = pathlib.Path(__file__).parent
 with (folder / "calls").open("a") as calls:
     calls.write(" ".join(words[:3]) + "\\n")
-if words[0] == "get":
+objects = json.loads((folder / "objects.json").read_text())
+if words[0] == "get" and words[1] in objects:
+    there = objects[words[1]]
+    if there is None:
+        sys.exit(f"error: the server doesn't have a resource type \\"{{words[1]}}\\"")
+    if there == "forbidden":
+        sys.exit("Error from server (Forbidden)")
+    found = there if words[2] == "--namespace" else {{name: modes for name, modes in there.items() if name == words[2]}}
+    for name, modes in found.items():
+        print(modes if words[-1].startswith("jsonpath") else f"{{words[1]}}/{{name}}")
+elif words[0] == "get":
     kept = folder / f"{{words[2]}}.json"
     print(kept.read_text() if kept.exists() else "", end="")
 elif words[0] == "delete":
@@ -38,6 +49,15 @@ else:
     kept.write_text(json.dumps(made))
     print(made["metadata"]["name"], words[0])
 """
+OBJECTS: dict[str, dict[str, str] | str | None] = {
+    "persistentvolumeclaims": {"cse-shared": '["ReadWriteMany"]', "old": '["ReadWriteOnce"]'},
+    "localqueues.kueue.x-k8s.io": {"nlp": "", "vision": ""},
+    "workloadpriorityclasses.kueue.x-k8s.io": {"low": ""},
+    "priorityclasses.scheduling.k8s.io": {"batch": ""},
+    "serviceaccounts": {"default": "", "trainer": ""},
+    "secrets": {"ledger-password": "", "wandb": ""},
+}
+"""What the namespace of the fake has: kind -> name -> how a claim may be mounted."""
 LAUNCH = ("launch", "kuberay", "E7", "--profile", "small", "--seeds", "2")
 
 
@@ -47,6 +67,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kubectl").write_text(KUBECTL, encoding="utf8")
     (tmp_path / "kubectl").chmod(0o755)
     (tmp_path / "cluster.yaml").write_text(EXAMPLE.read_text(encoding="utf8"), encoding="utf8")
+    (tmp_path / "objects.json").write_text(json.dumps(OBJECTS), encoding="utf8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LOGNAME", "anna")
@@ -59,9 +80,9 @@ def launched(capsys: pytest.CaptureFixture[str], *more: str) -> str:
 
 def calls(server: Path) -> list[str]:
     """The verbs for jobs and clusters since the last look."""
-    verbs = [line.split()[0] for line in (server / "calls").read_text().splitlines()]
+    words = [line.split() for line in (server / "calls").read_text().splitlines()]
     (server / "calls").unlink()
-    return verbs
+    return [verb for verb, kind, *_ in words if kind not in OBJECTS]
 
 
 def stand(server: Path, status: str) -> Path:
@@ -126,12 +147,70 @@ def test_a_cluster_that_stays_is_changed_by_its_owner_alone(
     assert line.startswith("cse: another user's raycluster: name=cse of anna")
 
 
+@pytest.mark.parametrize(
+    ("key", "old", "new", "kind", "there"),
+    [
+        ("queue", "null ", "nlq ", "queue", " in namespace default; there are: nlp, vision"),
+        ("queue_priority", "null", "hi", "queue priority", "; there are: low"),
+        ("priority_class", "null", "hi", "priority class", "; there are: batch"),
+        ("service_account", "null", "me", "service account", " in namespace default; there are: default, trainer"),
+        ("claim", "cse-shared", "shared", "claim", " in namespace default; there are: cse-shared, old"),
+    ],
+)
+def test_what_the_namespace_lacks_is_named_with_what_it_has(
+    server: Path, capsys: pytest.CaptureFixture[str], key: str, old: str, new: str, kind: str, there: str
+) -> None:
+    line = refused_with(f"{key}: {old}", f"{key}: {new}", capsys)
+    assert line == f"cse: no such {kind}: kuberay.{key}={new.strip()}{there}"
+    assert calls(server) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "secrets: {}",
+            "secrets: {KEY: wandv/key}",
+            "no such secret: kuberay.secrets.KEY=wandv in namespace default; ",
+        ),
+        ("claim: cse-shared", "claim: old", 'a claim of one node: kuberay.claim=old is ["ReadWriteOnce"]; pods on '),
+    ],
+)
+def test_an_absent_secret_and_a_claim_of_one_node_are_named(
+    server: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
+) -> None:
+    line = refused_with(old, new, capsys)
+    assert line.startswith(f"cse: {told}")
+    assert line.endswith(("there are: ledger-password, wandb", "several nodes share it: make one with ReadWriteMany"))
+    assert calls(server) == []
+
+
 def refused_with(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> str:
     text = EXAMPLE.read_text(encoding="utf8")
     assert text.count(f" {old}") == 1
     Path("cluster.yaml").write_text(text.replace(f" {old}", f" {new}"), encoding="utf8")
     (line,) = refused(capsys, *LAUNCH[1:])
     return line
+
+
+def test_every_object_that_the_file_names_is_looked_up() -> None:
+    made = kuberay.Settings.model_validate(EVERY_KEY)
+    needed = {(each.kind, each.name) for each in kuberay._needed(made)}
+    assert {kind for kind, _ in needed} == set(KUBE_KINDS)
+    assert {name for kind, name in needed if kind == "secret"} == {"ledger", "wandb", "registry", "redis"}
+
+
+@pytest.mark.parametrize("answer", ["forbidden", None])
+def test_who_may_not_look_launches_and_who_has_no_kueue_is_told(
+    server: Path, capsys: pytest.CaptureFixture[str], answer: str | None
+) -> None:
+    (server / "objects.json").write_text(json.dumps(dict.fromkeys(OBJECTS, answer)), encoding="utf8")
+    Path("cluster.yaml").write_text(EXAMPLE.read_text().replace(" queue: null", " queue: nlp"), encoding="utf8")
+    if answer == "forbidden":
+        assert "create" in launched(capsys)
+    else:
+        (line,) = refused(capsys, *LAUNCH[1:])
+        assert line == "cse: no Kueue: kuberay.queue=nlp; the cluster has none: leave it out"
 
 
 def test_a_dry_run_says_what_is_asked_of_the_cluster(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,9 +275,39 @@ def test_a_patch_is_merged_as_kubectl_merges_it(pod: PodJson, tmp_path: Path) ->
     assert pod["spec"]["containers"][0]["env"] != merged["spec"]["containers"][0]["env"]
 
 
-def test_entries_of_a_list_that_are_none_are_left_to_the_api_server(pod: PodJson) -> None:
-    merged = merge_pod(pod, {"spec": {"containers": ["ray-worker"], "volumes": None}})
-    assert merged["spec"]["containers"] == ["ray-worker"] and "volumes" not in merged["spec"]
+def test_the_fields_are_those_of_the_custom_resource(data_dir: Path) -> None:
+    crd = yaml.load((data_dir / "kuberay_rayjob_crd.yaml").read_text(encoding="utf8"), yaml.CSafeLoader)
+    (version,) = (each for each in crd["spec"]["versions"] if each["name"] == "v1")
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["rayClusterSpec"]["properties"]
+    template = spec["headGroupSpec"]["properties"]["template"]["properties"]
+    fields = template["spec"]["properties"]
+    assert set(template["metadata"]["properties"]) > METADATA_KEYS
+    assert set(fields) - SPEC_KEYS == {"ephemeralContainers", "schedulingGroup"} and set(fields) > SPEC_KEYS
+    assert set(fields["containers"]["items"]["properties"]) == CONTAINER_KEYS
+
+
+@pytest.mark.parametrize(
+    ("patch", "told"),
+    [
+        ("spec: {containers: null}", "a pod without what it needs: kuberay.workers.pod takes the container ray-worker"),
+        ("spec: null", "wrong type: kuberay.workers.pod.spec=None is a NoneType; give a mapping"),
+        ("spec: {volumes: null}", "a pod without what it needs: kuberay.workers.pod takes the volume shared away"),
+        ("spec: {containers: [{name: ray-worker, image: null}]}", "a pod without what it needs: kuberay.workers.pod"),
+        (
+            "spec: {containers: [{name: ray-worker, $patch: delete}]}",
+            "a directive: kuberay.workers.pod.spec.containers",
+        ),
+        ("spec: {containers: [{image: x}]}", "no name: kuberay.workers.pod.spec.containers; each"),
+        ("spec: {containers: {name: x}}", "wrong type: kuberay.workers.pod.spec.containers={'name'"),
+        ("spec: {nodeSelectr: {a: b}}", "unknown key: kuberay.workers.pod.spec.nodeSelectr={'a': 'b'}"),
+        ("spec: {containers: [{name: ray-worker, imagePullPolice: x}]}", "unknown key: kuberay.workers.pod.spec.cont"),
+        ("sepc: {}", "unknown key: kuberay.workers.pod.sepc={}; did you mean spec?"),
+    ],
+)
+def test_a_pod_that_could_not_run_is_one_line(
+    server: Path, capsys: pytest.CaptureFixture[str], patch: str, told: str
+) -> None:
+    assert refused_with("pod: {} ", f"pod: {{{patch}}} ", capsys).startswith(f"cse: {told}")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import yaml
 from cluster.launch.config import ClusterConfig, load, settings_of
 from cluster.launch.job import RESOURCES, LaunchJob, ray_version
 from cluster.launch.targets import kuberay, ray_job, slurm
+from cluster.monitor import grafana
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 from cluster.runtime.code_version import OUR_PACKAGES, package_folder
 
@@ -208,14 +209,16 @@ def test_promtool_takes_the_scrape_file() -> None:
 def test_every_panel_asks_for_metrics_that_are_exported() -> None:
     known = {one.exported for one in METRICS} | set(RAY_GPU_MEMORY)
     asked = set()
-    dashboard = json.loads((REPO / "cluster" / "monitor" / "grafana_dashboard.json").read_text(encoding="utf8"))
-    assert [panel["id"] for panel in dashboard["panels"]] == list(range(1, len(dashboard["panels"]) + 1))
-    for panel in dashboard["panels"]:
+    for panel in grafana.dashboard()["panels"]:
         for target in panel["targets"]:
             named = set(re.findall(r"ray_\w+", target["expr"]))
             assert named and named <= known, target["expr"]
             asked |= named
     assert asked == known
+
+
+def test_the_published_dashboard_is_the_generated_one() -> None:
+    assert grafana.GRAFANA_FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"
 
 
 def test_all_of_the_code_travels_to_a_ray_cluster(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from tests.cse.importers.test_folders import write_result, write_state
+from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 RUNS = 6
 LATE = "f1"
@@ -84,6 +84,15 @@ def as_study(journal: bool) -> Callable[[Path, bool, Sequence[int]], Path]:
         return file
 
     return write
+
+
+def as_project(folder: Path, more: bool, order: Sequence[int]) -> Path:
+    file = folder / "p.db"
+    file.unlink(missing_ok=True)
+    rows = {f"r{row['train.batch_size']}{row['sts']}": row for row in rows_of(named="none", more=more, order=order)}
+    logged = ("sts", LATE) if more else ("sts",)
+    write_project(file, {name: [{one: row[one] for one in logged}] for name, row in rows.items()})
+    return file
 
 
 def as_states(folder: Path, more: bool, order: Sequence[int]) -> Path:
@@ -156,6 +165,7 @@ CASES: list[tuple[str, str, Write]] = [
     *(("wandb", f"list {named} {nested}", as_list(named, nested)) for named, nested in LISTS),
     ("optuna", "database", as_study(False)),
     ("optuna", "journal", as_study(True)),
+    ("trackio", "project", as_project),
     ("trainer", "states", as_states),
     ("mteb", "results", as_results),
 ]

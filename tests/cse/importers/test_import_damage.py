@@ -11,15 +11,15 @@ import pytest
 from analysis.ledger import Ledger
 from cse.importers import sources
 from cse.importers.take import ImportRequest, take
-from tests.cse.importers.test_folders import write_result, write_state
+from tests.cse.importers.test_folders import write_project, write_result, write_state
 from tests.damage.boundaries import Boundary
 from tests.damage.damages import as_json, damaged
 from tests.damage.tries import FEW, MANY, by_name, try_many
 
-NAMES = ("runs.json", "runs.csv", "study.db", "study.log", "table.csv", "trainer_state.json", "task/r/sts.json")
+NAMES = ("runs.json", "runs.csv", "study.db", "study.log", "table.csv", "trainer_state.json", "p.db", "task/r/sts.json")
 
 
-SCORES = {"trainer": "eval_sts", "mteb": "sts"}
+SCORES = {"trainer": "eval_sts", "trackio": "sts", "mteb": "sts"}
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,7 @@ def all_boundaries(folder: Path) -> list[Boundary]:
         study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
 
     write_state(folder / "out", 100, [(50, 0.5), (100, 0.6)])
+    write_project(folder / "p.db", {"a": [{"sts": 60.0}, {"sts": 70.0}], "b": [{"sts": 61.0}]})
     write_result(folder / "task" / "r", "sts", test=[0.7, 0.8])
 
     def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:
@@ -73,6 +74,7 @@ def all_boundaries(folder: Path) -> list[Boundary]:
         "study.log": ("optuna", (folder / "study.log").read_bytes()),
         "table.csv": ("csv", f"model,seed,more,value\n{rows.replace('finished', '1')}".encode()),
         "trainer_state.json": ("trainer", (folder / "out" / "trainer_state.json").read_bytes()),
+        "p.db": ("trackio", (folder / "p.db").read_bytes()),
         "task/r/sts.json": ("mteb", (folder / "task" / "r" / "sts.json").read_bytes()),
     }
     return [Boundary(name, damaged(content), reader(tool, name)) for name, (tool, content) in contents.items()]

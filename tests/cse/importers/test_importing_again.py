@@ -1,5 +1,6 @@
 """Importing again adds nothing, an updated export renews what it knows more of, and what has no place is said."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,28 @@ def test_an_updated_page_adds_the_run_that_ended_and_the_column_that_came(
     assert say(wider).startswith("0 runs imported, 3 already there\n")
     assert say(PAGE).startswith("0 runs imported, 2 already there\n"), "a narrower page takes nothing away"
     assert settings(tmp_path, "train.dropout") == {70.1: (1,), 71.2: (2,), 60.0: (4,)}
+
+
+def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Callable[..., str], tmp_path: Path) -> None:
+    """It took the hash of the whole row for the ID."""
+    import hashlib
+
+    from cse.importers import ForeignRun
+    from cse.importers.take import ImportRequest, take
+
+    names, *rows = (line.split(",") for line in PAGE.splitlines())
+    old = [dict(zip(names, row, strict=True)) for row in rows[:2]]
+    hashes = [hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest() for row in old]
+    runs = [
+        ForeignRun(id=name, settings={"train.batch_size": 64}, metrics={"sts_dev": float(row["sts_dev"])})
+        for name, row in zip(hashes, old, strict=True)
+    ]
+    take(
+        runs,
+        ImportRequest(tool="wandb", source="runs.csv", sweep="w", score="sts_dev"),
+        Ledger.open(tmp_path / "ledger.db"),
+    )
+    assert say(PAGE).startswith("0 runs imported, 2 already there, 2 of them with more settings or metrics than before")
 
 
 def test_runs_of_one_name_are_told_apart_by_settings_and_else_refused(say: Callable[..., str], tmp_path: Path) -> None:

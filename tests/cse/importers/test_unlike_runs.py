@@ -2,9 +2,11 @@
 
 import json
 import pickle
+import sqlite3
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -13,7 +15,7 @@ from cse.cli.app import main
 from cse.importers.seeds import split_seed
 from cse.importers.sources import trainer
 from tests.commands import printed
-from tests.cse.importers.test_folders import write_result, write_state
+from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
 
@@ -135,6 +137,30 @@ def test_settings_of_wandb_with_descriptions(take: Import, tmp_path: Path) -> No
     assert take("wandb", runs(tmp_path, *texts), "sts") == (expected, [])
 
 
+def test_a_ledger_with_descriptions_as_settings_is_mended(take: Import, tmp_path: Path) -> None:
+    from analysis.ledger import Ledger
+    from cse.importers import ForeignRun
+    from cse.importers.take import ImportRequest
+    from cse.importers.take import take as write
+
+    old = [
+        ForeignRun(id=f"b{n}", settings={"lr.value": 1e-5, "lr.desc": None, "seed.value": n}, metrics={"sts": 80.0 + n})
+        for n in range(2)
+    ]
+    ledger = Ledger.open(tmp_path / "l.db")
+    write(old, ImportRequest(tool="wandb", source="x", sweep="w", score="sts"), ledger)
+    ledger.close()
+    wrapped: list[Any] = [
+        {
+            "id": f"b{n}",
+            "config": {"lr": {"value": 1e-5, "desc": None}, "seed": {"value": n}},
+            "summary": {"sts": 80 + n},
+        }
+        for n in range(2)
+    ]
+    assert take("wandb", runs(tmp_path, *wrapped), "sts") == ({"": (80.5, 2)}, [])
+
+
 def test_runs_of_wandb_that_differ_beside_their_settings(take: Import, tmp_path: Path) -> None:
     each = [{"id": name, "name": name, "config": {"lr": 1e-5}, "summary": {"sts": 80}} for name in ("mnrl", "gist")]
     cells, lines = take("wandb", runs(tmp_path, *each), "sts")
@@ -186,6 +212,21 @@ def test_attributes_of_optuna_that_differ_at_equal_parameters(take: Import, tmp_
         trial.set_user_attr("loss", loss)
         study.tell(trial, 0.5 + number / 10)
     assert any("differ in: loss (mnrl, gist)" in line for line in take("optuna", tmp_path / "s.db", "value")[1])
+
+
+def test_what_trackio_has_of_steps_that_were_logged_again_counts_once(take: Import, tmp_path: Path) -> None:
+    write_project(
+        tmp_path / "p.db", {"a": [{"sts": 0.5}, {"sts": 0.6}, {"sts": 0.99}, {"other": 1.0}], "b": [{"sts": 0.7}]}
+    )
+    with sqlite3.connect(tmp_path / "p.db") as connection:
+        row = ("a", "2026-01-01T00:00:00+00:00", "a", 1, json.dumps({"sts": 0.62}))
+        connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
+        row = ("b", "2026-01-01T00:00:00+00:00", "run b", 0, json.dumps({"test": 0.1}))
+        connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
+    connection.close()
+    cells, lines = take("trackio", tmp_path / "p.db", "sts")
+    assert cells == {"": (pytest.approx(0.66), 2)}
+    assert lines[0] == "steps logged again: a; what it logged before from there on is left out"
 
 
 def test_what_mlflow_has_of_steps_that_were_logged_again(take: Import, tmp_path: Path) -> None:
@@ -346,11 +387,26 @@ def test_another_split_of_mteb_is_another_metric(take: Import, tmp_path: Path) -
     assert cells == {"": (0.6, 1)} and lines[0].startswith("left out: runs: 1 without X;")
 
 
-def test_a_file_without_scores_of_a_task_is_named(take: Import, tmp_path: Path) -> None:
-    write_result(tmp_path / "m" / "a" / "r", "STS12", test=[0.8])
-    (tmp_path / "m" / "a" / "r" / "old.json").write_text(json.dumps({"test": {"cos_sim": {"spearman": 0.6}}}))
-    cells, lines = take("mteb", tmp_path / "m", "STS12")
-    assert cells == {"": (0.8, 1)} and lines == ["left out: files without a score of a task: old.json of a"]
+def test_old_results_of_mteb_are_read_or_named(take: Import, tmp_path: Path) -> None:
+    folder = tmp_path / "m" / "a" / "r"
+    folder.mkdir(parents=True)
+    about = {"dataset_revision": "x", "mteb_version": "1.0.2"}
+    spearman = {"cos_sim": {"pearson": 0.1, "spearman": 0.8}}
+    tasks = {
+        "STS12": {"mteb_dataset_name": "STS12", "test": {**spearman, "evaluation_time": 3}},
+        "STS17": {"mteb_dataset_name": "STS17", "test": {"en-en": spearman, "en-de": {"cos_sim": {"spearman": 0.6}}}},
+        "Banking": {"mteb_dataset_name": "Banking", "test": {"accuracy": 0.9, "main_score": 0.7}},
+        "other": {"x": 1},
+    }
+    for name, result in tasks.items():
+        (folder / f"{name}.json").write_text(json.dumps({**about, **result}), encoding="utf8")
+    words = ("--metric", "STS17", "--metric", "Banking")
+    cells, lines = take("mteb", tmp_path / "m", "STS12", *words)
+    assert cells == {"": (0.8, 1)} and lines == [
+        "old results: cos_sim.spearman is taken for the main score of STS12",
+        "old results: cos_sim.spearman is taken for the main score of STS17",
+        "left out: files without a score of a task: other.json of a",
+    ]
 
 
 def test_seeds_of_mteb_by_names_of_models_and_by_revisions(take: Import, tmp_path: Path) -> None:

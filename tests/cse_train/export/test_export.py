@@ -20,7 +20,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.encoder.pooling import POOLERS
-from cse_train.evaluate.models import open_model
+from cse_train.evaluate.models import ExportedModel, open_model
 from cse_train.export.agreement import LIBRARY, Agreement, ExportChanged
 from cse_train.export.card import write_card
 from cse_train.export.export import export
@@ -269,6 +269,7 @@ def test_how_far_apart_is_too_far(suite, changes, agrees) -> None:
 def test_without_sentence_transformers_its_layout_is_read_by_transformers(
     checkpoint, tmp_path, monkeypatch, method, options
 ) -> None:
+    """It opens with the library's limit, pooler and hash, and embeds as the checkpoint does."""
     there = importlib.util.find_spec
 
     def without(name: str, package: str | None = None):
@@ -278,9 +279,20 @@ def test_without_sentence_transformers_its_layout_is_read_by_transformers(
     best, _ = checkpoint(method, **options)
     agreement = export(best, tmp_path / "out")
     assert agreement.library.startswith("transformers ") and agreement.largest < 1e-5
+    theirs = open_model(tmp_path / "out")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(ConfigError, match="^not installed: "):
-        open_model(tmp_path / "out")
+    ours, texts = open_model(tmp_path / "out"), ["a b c", "", "a b c", "d e f g h"]
+    assert isinstance(ours, ExportedModel)
+    about = [(model.pooler, model.max_length, model.content_hash) for model in (ours, theirs)]
+    assert about[0] == about[1]
+    for max_length in (None, 4):
+        expected, made = (open_model(path, max_length=max_length).embed(texts) for path in (best, tmp_path / "out"))
+        np.testing.assert_allclose(made, expected, atol=1e-5)
+    module = tmp_path / "out" / "prompted_transformer.py"
+    if module.exists():
+        module.write_text(module.read_text() + "\n")
+        with pytest.raises(ConfigError, match="^not installed: "):
+            open_model(tmp_path / "out")
 
 
 LINEAGE = Lineage(

@@ -1,14 +1,19 @@
 """Encoders and profiles that are shipped no more: one line where a command names one, and nothing is spent on it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
+from cse_train.checkpoint import load_model, save_best
+from cse_train.config import parse_run
 from cse_train.encoder import gone
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.folders import find_weights
 from cse_train.fields import ConfigError
+from cse_train.methods.base import load_method
 from search_spaces.catalog import HEIRS, former, load_space, profiles
 from search_spaces.cells import resolve
 from search_spaces.profiles import load_former, parse_profile
@@ -77,7 +82,7 @@ def test_what_is_gone_is_one_line_with_what_stands_in_its_place(
 
 
 def test_each_heir_is_shipped_and_nothing_gone_is_planned() -> None:
-    assert {name.replace("wiki-", "words-") for name in gone.NAMES} <= {path.name for path in find_weights().iterdir()}
+    assert {name.replace("wiki-", "words-") for name in gone.SHAPES} <= {path.name for path in find_weights().iterdir()}
     assert set(HEIRS.values()) <= set(profiles()) and not set(HEIRS) & set(profiles())
     for name in ("S3", "D6", "demo"):
         assert "wiki-" not in str([cell.flat["train.encoder"] for cell in resolve(load_space(name)).cells()])
@@ -94,3 +99,29 @@ def test_a_recorded_profile_resolves_as_it_did() -> None:
     assert parse_profile(own, Path("own.yaml"), recorded=True).train["train.encoder"] == "wiki-l2-h128"
     with pytest.raises(ConfigError, match="gone profile: extends=wiki_tiny"):
         parse_profile(own, Path("own.yaml"))
+
+
+@pytest.mark.parametrize(("name", "layers"), [("wiki-l1-h64", 1), ("wiki-l2-h128", 2), ("wiki-l4-h128", 4)])
+def test_an_old_run_is_opened_with_its_own_weights(tmp_path: Path, name: str, layers: int) -> None:
+    """The run has every weight; its encoder's configuration and tokenizer are made again."""
+    empty = gone.write_empty(name, find_weights() / "tokenizer")
+    settings: dict[str, Any] = {"method": "simcse", "train.dev": "generated_dev:20", "method.pooler": "mean"}
+    run = parse_run({**settings, "train.encoder": name})
+    model = load_method("simcse").build(run.options, load_backbone(str(empty)), training=False).eval()
+    for number, parameter in enumerate(model.parameters()):
+        parameter.data.fill_(number / 100)
+    save_best(tmp_path / "run", run, model, {"best": 12.0, "best_examples": 64})
+    opened = load_model(tmp_path / "run" / "best")
+    assert all((a == b).all() for a, b in zip(model.parameters(), opened.method.parameters(), strict=True))
+    assert (opened.method.encoder.config.num_hidden_layers, len(opened.tokenizer)) == (layers, 8192)
+
+
+def test_an_old_run_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    empty = gone.write_empty("wiki-l1-h64", find_weights() / "tokenizer")
+    run = parse_run({"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20"})
+    model = load_method("simcse").build(run.options, load_backbone(str(empty)), training=False).eval()
+    for parameter in model.parameters():
+        parameter.data.uniform_(-0.1, 0.1)
+    save_best(tmp_path / "run", run, model, {"best": 12.0, "best_examples": 64})
+    assert main(["export", str(tmp_path / "run"), "--to", "model", "--format", "hf"]) == 0
+    assert Path("model/model.safetensors").is_file() and "wiki-l1-h64" in Path("model/README.md").read_text("utf8")
