@@ -1,4 +1,4 @@
-"""Checks the folder of runs: what --storage may name, and whether every node reads and writes the same folder."""
+"""Checks the folder of runs: whether it takes files, and whether every node reads and writes the same folder."""
 
 import contextlib
 import platform
@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cse_train.data_paths import DataPaths
@@ -25,17 +24,6 @@ class StorageAnswer:
     """True if the driver's probe file is visible on this node."""
     error: str = ""
     absent: tuple[str, ...] = ()
-
-
-def storage_folder(location: str) -> Path:
-    """Returns the absolute folder of a path or a `file://` URI; raises ConfigError for other URIs."""
-    if "://" not in location:
-        return Path(location).expanduser().resolve()
-    parts = urlsplit(location)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Path(unquote(parts.path)).resolve()
-    line = f"no folder: storage={location}; runs need a file system with rename"
-    raise ConfigError([f"{line}: mount it on every node and give the path or file:///PATH"])
 
 
 def require_within(root: Path, path: Path) -> Path:

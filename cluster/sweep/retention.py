@@ -11,6 +11,7 @@ import re
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.rows import HistoryRow
 from analysis.run_folder import Checkpoint, RunFolder, home_of, runs_folder
 from analysis.run_state import RunState
-from cluster.runtime.options import SweepOptions
+from cluster.runtime.options import SweepOptions, login_name
 from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
@@ -294,3 +295,16 @@ class Pruner(AbstractContextManager["Pruner"]):
             for item in cleaning.removable:
                 self.freed += remove(ledger, [item])
                 self._disk.forget(item.signature)
+
+
+def require_own(users: Iterable[str], user: str | None) -> None:
+    """Raises ConfigError if things of another user would be deleted while --user named nobody.
+
+    `users`: owner of each thing; "" where unknown, as for runs of older versions.
+    """
+    login = login_name()
+    others = Counter(user for user in users if user not in ("", login))
+    if others and user is None:
+        owners = ", ".join(f"user={name} has {count}" for name, count in others.items())
+        advice = f"give --user {login} for yours alone, or --user {next(iter(others))} for theirs"
+        raise ConfigError([f"another's runs: {owners} of what would go; {advice}"])

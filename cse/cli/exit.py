@@ -1,15 +1,12 @@
 """The end of a command: error lines for the user, and the exit code for the shell."""
 
 import errno
-import shlex
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 
 import cse
-from cluster.sweep.events import SweepOutcome
-from cse.cli.listing import size
 from cse.cli.loader import deferred
 from cse.cli.printing import plain, problem_lines
 from cse_train.plugins import registry
@@ -107,22 +104,3 @@ def _explain_os_error(error: OSError) -> tuple[int, list[str]]:
         ]
     reason = error.strerror or type(error).__name__
     return MISTAKE, [f"cannot use a file: {place} ({reason}); check the path and its permissions"]
-
-
-def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
-    """Prints how a sweep ended, and what --keep-top and --disk-quota freed or had to keep; returns the exit code."""
-    if outcome.freed:
-        print(f"{size(outcome.freed)} of checkpoints freed")
-    if outcome.over:
-        say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
-    print(
-        f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
-        f"in {outcome.seconds:.0f} s; ledger {shlex.quote(ledgers.mask_password(ledger))}"
-    )
-    if outcome.interrupted:
-        say(["interrupted; finished runs are kept, the same command continues"])
-        return INTERRUPTED
-    say([f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures])
-    if outcome.not_started:
-        say([f"not started: {outcome.not_started} more that need the same input; the same command trains them"])
-    return SOME_FAILED if outcome.failures else DONE

@@ -1,19 +1,16 @@
 """Options and functions that open a command's ledger and find its runs' files, without any space or method."""
 
 import contextlib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import typer
 from sqlalchemy import Engine
 
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
-from cluster.runtime import storage as named
-from cluster.runtime.options import login_name
 from cse.cli import exit
 from cse_train.fields import ConfigError
 
@@ -25,9 +22,16 @@ LedgerUrl = Annotated[str | None, typer.Option(help="SQLite path or postgresql:/
 def storage_folder(storage: str | None) -> Path:
     """Returns the folder of runs as an absolute path, since commands leave the user's folder before Ray starts.
 
-    Raises ConfigError for what cannot be a folder.
+    Takes a path or a `file://` URI; raises ConfigError for other URIs.
     """
-    return named.storage_folder(storage or str(RESULTS))
+    location = storage or str(RESULTS)
+    if "://" not in location:
+        return Path(location).expanduser().resolve()
+    parts = urlsplit(location)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return Path(unquote(parts.path)).resolve()
+    line = f"no folder: storage={location}; runs need a file system with rename"
+    raise ConfigError([f"{line}: mount it on every node and give the path or file:///PATH"])
 
 
 def ledger_url(url: str | None) -> str:
@@ -37,19 +41,6 @@ def ledger_url(url: str | None) -> str:
         literal = url.removeprefix("sqlite:///")
         url = literal if Path(literal).exists() else unquote(literal)  # SQLAlchemy and other tools write %20
     return url if "://" in url else str(Path(url).expanduser().resolve())
-
-
-def require_own(users: Iterable[str], user: str | None) -> None:
-    """Raises ConfigError if things of another user would be deleted while --user named nobody.
-
-    `users`: owner of each thing; "" where unknown, as for runs of older versions.
-    """
-    login = login_name()
-    others = Counter(user for user in users if user not in ("", login))
-    if others and user is None:
-        owners = ", ".join(f"user={name} has {count}" for name, count in others.items())
-        advice = f"give --user {login} for yours alone, or --user {next(iter(others))} for theirs"
-        raise ConfigError([f"another's runs: {owners} of what would go; {advice}"])
 
 
 def notes_folder(ledger: str, storage: Path) -> Path:

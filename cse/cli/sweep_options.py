@@ -1,6 +1,7 @@
-"""Options of every command that trains what spaces ask for, and their translation into sweep requests."""
+"""Options of every command that trains what spaces ask for, their sweep requests, and how such a sweep ended."""
 
 import dataclasses
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,9 +11,11 @@ import typer
 from analysis.ledger import mask_password
 from cluster.runtime.options import Isolation, SweepOptions, login_name
 from cluster.runtime.resources import check_cards, check_options, local_kinds, slots_that_fit, this_machine
+from cluster.sweep.events import SweepOutcome
 from cluster.sweep.retention import parse_size
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
+from cse.cli.listing import size
 from cse.experiments import tracking
 from cse.experiments.request import Request
 from cse_train.data_paths import DataPaths
@@ -168,3 +171,24 @@ def check_fit(options: SweepOptions) -> None:
     check_cards(options, local_kinds(options) if options.address is None else ())
     if options.address is None:
         slots_that_fit(options, [this_machine()])
+
+
+def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
+    """Prints how a sweep ended, and what --keep-top and --disk-quota freed or had to keep; returns the exit code."""
+    if outcome.freed:
+        print(f"{size(outcome.freed)} of checkpoints freed")
+    if outcome.over:
+        exit.say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
+    print(
+        f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
+        f"in {outcome.seconds:.0f} s; ledger {shlex.quote(mask_password(ledger))}"
+    )
+    if outcome.interrupted:
+        exit.say(["interrupted; finished runs are kept, the same command continues"])
+        return exit.INTERRUPTED
+    exit.say(
+        [f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures]
+    )
+    if outcome.not_started:
+        exit.say([f"not started: {outcome.not_started} more that need the same input; the same command trains them"])
+    return exit.SOME_FAILED if outcome.failures else exit.DONE

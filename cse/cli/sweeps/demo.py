@@ -12,7 +12,7 @@ from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import check_fit
+from cse.cli.sweep_options import check_fit, print_outcome
 from cse.experiments import request as sweeping
 from cse_train.fields import Scalar
 from search_spaces import cells
@@ -56,7 +56,7 @@ def run_demo(folder: Path, ledger_url: str, workers: int, overrides: Mapping[str
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
     if not work.nothing_left:
-        code = exit.print_outcome(experiments.run_grid(request, work), ledger.url)
+        code = print_outcome(experiments.run_grid(request, work), ledger.url)
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)

@@ -20,7 +20,7 @@ from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli import plan_text as plan_command
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments
+from cse.cli.sweep_options import SweepArguments, print_outcome
 from cse.experiments import request as sweeping
 from cse.experiments.request import Work
 from cse.experiments.tables import FinishedTables, LookSource, TableLooks, add_looks, plan_rows
@@ -116,11 +116,11 @@ class _TableSweep:
         code = exit.DONE
         if work is not None and not (work.nothing_left if source is None else source.exhausted()):
             outcome = experiments.run_grid(grids[0], work, self.finished, source=source)
-            code = exit.print_outcome(outcome, self.ledger.url)
+            code = print_outcome(outcome, self.ledger.url)
         for place, request in searches:
             if code != exit.INTERRUPTED:
                 outcome = experiments.run_search(request, self.ledger)
-                code = max(code, exit.print_outcome(outcome, self.ledger.url))
+                code = max(code, print_outcome(outcome, self.ledger.url))
                 self.finished.whole(place)
         return code
 

@@ -10,7 +10,7 @@ from analysis.answers import build
 from analysis.ledger import Ledger, mask_password
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import MANY_RUNS, BudgetOption, PriceOption, SweepArguments, Yes
+from cse.cli.sweep_options import MANY_RUNS, BudgetOption, PriceOption, SweepArguments, Yes, print_outcome
 from cse.experiments import request as sweeping
 from search_spaces.catalog import load_space
 from search_spaces.identity.missing_inputs import group_by_reason
@@ -53,14 +53,14 @@ def run(
 def train(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None:
     """Trains the runs that the ledger lacks; returns the exit code, or None if the user declines."""
     if request.resolved.space.search is not None or request.budgets:
-        return exit.print_outcome(experiments.run_search(request, opened), opened.url)
+        return print_outcome(experiments.run_search(request, opened), opened.url)
     work = sweeping.work_of([request], opened)
     announce(work, opened.url)
     if work.nothing_left:
         return exit.DONE
     if not (yes or ask(work.total - work.done)):
         return None
-    return exit.print_outcome(experiments.run_grid(request, work), opened.url)
+    return print_outcome(experiments.run_grid(request, work), opened.url)
 
 
 def _train_again(request: sweeping.Request, opened: Ledger, yes: bool) -> int:
@@ -71,7 +71,7 @@ def _train_again(request: sweeping.Request, opened: Ledger, yes: bool) -> int:
         return exit.DONE
     earlier_rows = opened.runs(signatures=[run.signature for run in runs])
     work = experiments.reopen_runs(request, opened, runs)
-    code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
+    code = print_outcome(experiments.run_grid(request, work), opened.url)
     exit.say(experiments.differing(earlier_rows, opened))
     return code
 

@@ -13,7 +13,7 @@ from analysis.run_state import RunState
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments
+from cse.cli.sweep_options import SweepArguments, print_outcome
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
 from cse_train.fields import ConfigError
@@ -61,7 +61,7 @@ def variants(
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
-        code = exit.print_outcome(experiments.run_grid(requests[0], dataclasses.replace(work, suites={})), ledger.url)
+        code = print_outcome(experiments.run_grid(requests[0], dataclasses.replace(work, suites={})), ledger.url)
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:

@@ -30,7 +30,7 @@ def clean(
     referred = retention.list_referred(opened)
     cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, referred, user=user)
     if delete:
-        ledgers.require_own((item.user for item in cleaning.removable), user)
+        retention.require_own((item.user for item in cleaning.removable), user)
     for item in cleaning.removable:
         print(f"{item.kind:10}  {size(item.size):>10}  {item.folder}")
     if delete:

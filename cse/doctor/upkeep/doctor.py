@@ -7,6 +7,7 @@ import typer
 
 from analysis.documents import dump_json
 from cluster.runtime.storage import inputs_of
+from cluster.sweep.retention import require_own
 from cse.cli import exit, ledgers, screen
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
@@ -86,7 +87,7 @@ def _repair(sweep: SweepArguments, yes: bool) -> int:
     defects = repairing.repairs(ledgers.open_ledger(sweep.ledger), ledgers.storage_folder(sweep.storage))
     defects = [item for item in defects if sweep.user is None or item.user in ("", sweep.user)]
     if yes:
-        ledgers.require_own((item.user for item in defects if item.do), sweep.user)
+        require_own((item.user for item in defects if item.do), sweep.user)
     for item in defects:
         if yes and item.do:
             item.do()

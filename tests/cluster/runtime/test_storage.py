@@ -14,8 +14,8 @@ from cluster.runtime.storage import (
     inputs_of,
     look,
     problems,
-    storage_folder,
 )
+from cse.cli.ledgers import storage_folder
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from tests.commands import refused

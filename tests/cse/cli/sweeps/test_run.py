@@ -9,9 +9,9 @@ from analysis.ledger import Ledger
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.events import EventKind, Failure, SweepEvent, SweepOutcome
-from cse.cli import exit
 from cse.cli.app import main
 from cse.cli.options import data_paths
+from cse.cli.sweep_options import print_outcome
 from cse.cli.sweeps import run as run_command
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
@@ -43,7 +43,7 @@ def request_for(folder: Path, name: str = "E7", **settings: object) -> sweeping.
     ],
 )
 def test_the_exit_code_says_how_it_ended(outcome: SweepOutcome, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit.print_outcome(outcome, "results/ledger.db") == code
+    assert print_outcome(outcome, "results/ledger.db") == code
     said = capsys.readouterr()
     assert f"{outcome.done} done, {outcome.failed} failed" in said.out
     assert "results/ledger.db" in said.out
