@@ -13,6 +13,7 @@ from sqlalchemy import Column, Connection, Float, String, Table, Text, delete, i
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact
+from analysis.ledger.ledger import Ledger
 from analysis.ledger.rows import user_of
 
 clusters = Table(
@@ -82,18 +83,20 @@ class Cluster:
         return self.logs.rpartition(", else ")[2].partition(":")[0]
 
 
-def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
+def join(ledger: Ledger, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
     """Records that a driver joined a Ray cluster for some sweeps."""
     names = list(dict.fromkeys(sweeps))
-    connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
-    for name in names:
-        values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
-        connection.execute(insert(clusters).values(**values))
+    with ledger.writes() as connection:
+        connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
+        for name in names:
+            values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
+            connection.execute(insert(clusters).values(**values))
 
 
-def end(connection: Connection, sweeps: Iterable[str]) -> None:
+def leave(ledger: Ledger, sweeps: Iterable[str]) -> None:
     """Records that the driver of some sweeps left its cluster as planned."""
-    connection.execute(update(clusters).where(clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now()))
+    with ledger.writes() as connection:
+        connection.execute(update(clusters).where(clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now()))
 
 
 def read(connection: Connection) -> dict[str, Cluster]:
@@ -106,20 +109,22 @@ def read(connection: Connection) -> dict[str, Cluster]:
     return {row.sweep: Cluster(**row._mapping) for row in rows}
 
 
-def stand_beside(connection: Connection, driver: Driver) -> tuple[list[Driver], float]:
+def write_driver(ledger: Ledger, driver: Driver) -> tuple[list[Driver], float]:
     """Stores a driver's heartbeat and counts; returns the other live drivers, and the time in seconds since 1970."""
     key = _key(driver.owner)
-    now = float(connection.scalar(select(schema.now())) or 0.0)
-    text = json.dumps({**asdict(driver), "at": now})
-    statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=key, value=text)
-    connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": text}))
-    connection.execute(delete(schema.meta).where(schema.meta.c.key.in_(_read_drivers(connection, now)[1])))
-    return [other for other in read_drivers(connection) if other.owner != driver.owner], now
+    with ledger.writes() as connection:
+        now = float(connection.scalar(select(schema.now())) or 0.0)
+        text = json.dumps({**asdict(driver), "at": now})
+        statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=key, value=text)
+        connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": text}))
+        connection.execute(delete(schema.meta).where(schema.meta.c.key.in_(_read_drivers(connection, now)[1])))
+        return [other for other in read_drivers(connection) if other.owner != driver.owner], now
 
 
-def leave(connection: Connection, owner: str) -> None:
+def remove_driver(ledger: Ledger, owner: str) -> None:
     """Deletes the row of a driver that ends."""
-    connection.execute(delete(schema.meta).where(schema.meta.c.key == _key(owner)))
+    with ledger.writes() as connection:
+        connection.execute(delete(schema.meta).where(schema.meta.c.key == _key(owner)))
 
 
 def read_drivers(connection: Connection) -> list[Driver]:

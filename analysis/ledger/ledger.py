@@ -27,16 +27,11 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
-from analysis.ledger import cluster_log, places, queries, schema, selection_log
+from analysis.ledger import places, queries, schema, selection_log
 from analysis.ledger.database import connect, file_identity, transaction
-from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
-from analysis.ledger.exchange import merge as merging
-from analysis.ledger.exchange import records
-from analysis.ledger.exchange import unsound as unsound_rows
-from analysis.ledger.exchange.columns import Record
+from analysis.ledger.errors import LedgerError, LostClaim, mask_password
 from analysis.ledger.integrity import require_sound
 from analysis.ledger.rows import Claim, CurvePoint, RunRow
 from analysis.run_state import CLAIMABLE, HELD, NOT_HELD, RunState
@@ -150,19 +145,9 @@ class Ledger:
     store_untrained = _transaction(baseline_rows.store_untrained, writes=True)
     looks = _transaction(selection_log.looks)
     add_look = _transaction(selection_log.add, writes=True)
-    run_records = _transaction(records.run_records)
-    sweep_records = _transaction(records.sweep_records)
-    baseline_records = _transaction(records.baseline_records)
-    untrained_records = _transaction(records.list_untrained_records)
     imports = _transaction(queries.imports)
     pairs = _transaction(queries.pairs)
-    unsound = _transaction(unsound_rows.unsound)
     find_edited = _transaction(queries.find_edited)
-    take_out = _transaction(unsound_rows.take_out, writes=True)
-    join_cluster = _transaction(cluster_log.begin, writes=True)
-    leave_cluster = _transaction(cluster_log.end, writes=True)
-    stand_beside = _transaction(cluster_log.stand_beside, writes=True)
-    leave = _transaction(cluster_log.leave, writes=True)
 
     def run(self, signature: str) -> RunRow | None:
         """Returns one run, or None if the ledger does not have it."""
@@ -188,7 +173,7 @@ class Ledger:
 
         `finished` holds states other than done in which a run is not continued.
         """
-        with self._writes() as connection:
+        with self.writes() as connection:
             row = {"signature": signature, "owner": owner, "method": method, "seed": seed}
             row |= {"config": dict(config), "identity": dict(identity)}
             if connection.scalar(self._claim_statement, row) is not None:
@@ -205,7 +190,7 @@ class Ledger:
 
     def heartbeat(self, owner: str) -> int:
         """Renews all leases of an owner; returns the number of runs that it still holds."""
-        with self._writes() as connection:
+        with self.writes() as connection:
             return connection.execute(
                 update(schema.runs).where(_is_held_by(owner)).values(lease_until=self._lease_end())
             ).rowcount
@@ -222,7 +207,7 @@ class Ledger:
             target = and_(target, runs.c.signature == claimant.signature, runs.c.attempt == claimant.attempt)
         untouched = and_(runs.c.state == RunState.CLAIMED, runs.c.previous_state.is_not(None))
         state = case((untouched, runs.c.previous_state), else_=literal(RunState.LOST.value))
-        with self._writes() as connection:
+        with self.writes() as connection:
             released = connection.execute(
                 select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state"))
                 .where(target)
@@ -237,7 +222,7 @@ class Ledger:
         """Records that an attempt has started in `folder`, where the next attempt looks for a checkpoint. Raises
         LostClaim."""
         storage = places.storage_of(folder, claim.signature)
-        with self._writes() as connection:
+        with self.writes() as connection:
             self._note_storage(connection, storage)
             self._change(connection, claim, {"state": RunState.RUNNING, **_folder_value(folder, claim.signature)})
             _note(connection, claim, RunState.RUNNING, folder=folder)
@@ -250,7 +235,7 @@ class Ledger:
         """
         if points:
             last = max(points, key=attrgetter("examples"))
-            with self._writes() as connection:
+            with self.writes() as connection:
                 self._change(connection, claim, {name: getattr(last, name) for name in PROGRESS_FIELDS})
                 self._store_curve(connection, claim, points)
 
@@ -276,7 +261,7 @@ class Ledger:
         reached = dict(zip(PROGRESS_FIELDS, (examples, best, best_examples, seconds), strict=True))
         values = {**reached, "state": state, "reason": reason, **_folder_value(folder, claim.signature)}
         storage = places.storage_of(folder, claim.signature)
-        with self._writes() as connection:
+        with self.writes() as connection:
             try:
                 self._change(connection, claim, values)
             except LostClaim:
@@ -300,7 +285,7 @@ class Ledger:
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
         """Marks finished runs as lost, so that they are trained again; curves and scores stay. Returns their number."""
         runs, count = schema.runs, 0
-        with self._writes() as connection:
+        with self.writes() as connection:
             for row in queries.runs(connection, states=[RunState.DONE], signatures=signatures):
                 lost = update(runs).where(runs.c.signature == row.signature, runs.c.state == RunState.DONE)
                 count += connection.execute(
@@ -315,7 +300,7 @@ class Ledger:
         points = select(curves.c.best, curves.c.examples).where(
             curves.c.signature == signature, curves.c.best.is_not(None)
         )
-        with self._writes() as connection:
+        with self.writes() as connection:
             first = connection.execute(points.order_by(curves.c.best.desc(), curves.c.examples)).first()
             if first is not None:
                 restored = update(runs).where(runs.c.signature == signature)
@@ -332,24 +317,14 @@ class Ledger:
             "at": schema.now(),
         }
         key = {"signature": signature, "suite": score.column, "protocol_hash": schema.digest(protocol)}
-        with self._writes() as connection:
+        with self.writes() as connection:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
-
-    def merge(self, incoming: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
-        """Takes over records of another ledger, all or none. Raises LedgerError where a run has two results."""
-        try:
-            with self._writes() as connection:
-                return merging.merge(connection, incoming, source)
-        except IntegrityError as error:
-            raise LedgerAway(
-                f"ledger busy: url={self.url} got one of these rows meanwhile; give the same command again"
-            ) from error
 
     def record_sweep(self, sweep: str, spec: SweepSpec) -> None:
         """Stores a sweep's description; recording it again replaces the description and keeps its runs."""
         values = {"spec": dict(spec.stored), "updated": schema.now()}
-        with self._writes() as connection:
+        with self.writes() as connection:
             statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
@@ -363,7 +338,7 @@ class Ledger:
             for signature, cell, seed in rows
         ]
         if values:
-            with self._writes() as connection:
+            with self.writes() as connection:
                 _unlink_moved(connection, sweep, values)
                 connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
 
@@ -402,7 +377,12 @@ class Ledger:
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
 
-    def _writes(self) -> AbstractContextManager[Connection]:
+    def reads(self) -> AbstractContextManager[Connection]:
+        """Opens one transaction that reads."""
+        return transaction(self._engine)
+
+    def writes(self) -> AbstractContextManager[Connection]:
+        """Opens one transaction that writes; an error within the block undoes all of it."""
         return transaction(self._engine, writes=True)
 
 

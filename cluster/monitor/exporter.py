@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from analysis.ledger import Ledger, LedgerError
+from analysis.ledger import Ledger, LedgerError, cluster_log
 from cluster.monitor.metrics import METRICS, Board, Sample
 from cluster.runtime import ray_internals
 from cluster.runtime.join import start_here
@@ -120,7 +120,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         if self._thread.is_alive():
             self._thread.join(2 * EXPORT_PERIOD_SECONDS)
         if self._cluster and not (kind and issubclass(kind, ClusterLost)):
-            self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
+            self._tell_ledger(lambda ledger: cluster_log.leave(ledger, self._totals))
 
     def __call__(self, event: SweepEvent) -> None:
         self.board.add(event, time.monotonic())
@@ -132,7 +132,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         """Exports metrics until the sweep is over; errors of Ray or the database do not reach the sweep."""
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         place = f"{shape}; logs {logs_place()}"
-        self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, place))
+        self._tell_ledger(lambda ledger: cluster_log.join(ledger, self._totals, dashboard, place))
         import ray
 
         ray_internals.start_no_other()  # the sweep's Ray may end before this thread does

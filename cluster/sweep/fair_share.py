@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from analysis.ledger import Ledger, LedgerError
-from analysis.ledger.cluster_log import Driver
+from analysis.ledger.cluster_log import Driver, remove_driver, write_driver
 
 SHARE_POLL_SECONDS = 3.0
 """Seconds between two reads of the other drivers' state."""
@@ -96,7 +96,7 @@ class FairShare:
             with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
                 self._look()
         with contextlib.suppress(LedgerError):
-            self._ledger.leave(self._owner)
+            remove_driver(self._ledger, self._owner)
 
     def _look(self) -> None:
         """Publishes this driver's state in the ledger, and computes its share from the others' states."""
@@ -105,7 +105,7 @@ class FairShare:
         # Of itself a driver knows too late whether it has more to start: it asks when it may.
         eager = replace(driver, wanted=driver.most)
         with contextlib.suppress(LedgerError):
-            others, now = self._ledger.stand_beside(driver)
+            others, now = write_driver(self._ledger, driver)
             most = most_runs(eager, others, now)
             waits = most <= driver.running < _cap([*others, eager], 0.0)[driver.owner]
             self._spare_s = self._spare_s + SHARE_POLL_SECONDS if waits and others and self._has_room() else 0.0

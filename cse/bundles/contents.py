@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.bundles import BUNDLE_FORMAT, BUNDLE_VERSION, BundleError
 from analysis.ledger import Ledger, schema
+from analysis.ledger.exchange import records
 from analysis.ledger.exchange.columns import Record, problem
 from analysis.ledger.rows import ScoreRow
 from analysis.tables.pair_cosines import read_cosines
@@ -48,12 +49,13 @@ def gather(ledger: Ledger, sweeps: Collection[str] | None = None, *, with_pairs:
 
     `with_pairs`: also include ranks of sentence pairs, which take about half of a file.
     """
-    sweep_records = ledger.sweep_records(sweeps)
-    linked = {cell["signature"] for sweep in sweep_records for cell in sweep["cells"]}
-    runs = ledger.run_records(None if sweeps is None else linked)
+    with ledger.reads() as connection:
+        sweep_records = records.sweep_records(connection, sweeps)
+        linked = {cell["signature"] for sweep in sweep_records for cell in sweep["cells"]}
+        runs = records.run_records(connection, None if sweeps is None else linked)
+        baselines, untrained = records.baseline_records(connection, runs), records.untrained_records(connection)
     ended = {run["signature"] for run in runs}
     pairs, without_pairs = _pairs(ledger, ended) if with_pairs else ([], 0)
-    baselines, untrained = ledger.baseline_records(runs), ledger.untrained_records()
     return Contents(runs, sweep_records, baselines, untrained, pairs, len(linked - ended), without_pairs)
 
 

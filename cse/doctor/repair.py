@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from analysis.ledger import Claim, Ledger, RunRow
+from analysis.ledger.exchange.unsound import find_unsound, take_out
 from analysis.run_folder import home_of, runs_folder
 from analysis.run_state import RunState
 from cse_train import checkpoint
@@ -29,7 +30,7 @@ class Repair:
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
     """Returns all defects found. Reading the model of every ended run takes a while in large ledgers."""
-    defects = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
+    defects = [Repair(f"{row.line}; is taken out", partial(take_out, ledger, row)) for row in find_unsound(ledger)]
     rows = ledger.runs()
     users = {row.signature: row.user for row in rows}
     for signature, best, greatest in ledger.find_edited():

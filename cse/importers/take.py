@@ -19,7 +19,7 @@ from analysis.answers.imported import (
 )
 from analysis.ledger import Ledger, LedgerError, RunRow, ScoreRow
 from analysis.ledger.exchange.columns import Record
-from analysis.ledger.exchange.merge import FOREIGN_METRICS, Merged, RecordSource
+from analysis.ledger.exchange.merge import FOREIGN_METRICS, Merged, RecordSource, merge
 from analysis.ledger.schema import digest
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of, some
@@ -147,7 +147,7 @@ def take(runs: Sequence[ForeignRun], request: ImportRequest, ledger: Ledger) -> 
     source_hash = _hash_file(request.source) or hashlib.sha256(signatures.encode()).hexdigest()
     source = RecordSource(f"{request.tool} {request.source}", source_hash, request.sweep)
     try:
-        merged = ledger.merge([*records, sweep], source)
+        merged = merge(ledger, [*records, sweep], source)
     except LedgerError as error:
         if not str(error).startswith("two results"):
             raise

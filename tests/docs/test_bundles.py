@@ -19,7 +19,7 @@ import pytest
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import RECORD_KINDS
-from analysis.ledger.exchange.merge import RecordSource
+from analysis.ledger.exchange.merge import RecordSource, merge
 from cse.bundles.contents import gather, write
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
@@ -108,7 +108,7 @@ def test_the_page_of_the_format_has_every_column() -> None:
 @pytest.mark.parametrize("file", BUNDLES)
 def test_every_bundle_imports_and_comes_out_the_same(file: Path, tmp_path: Path) -> None:
     bundle, ledger = Bundle(file), Ledger.open(tmp_path / "ledger.db")
-    merged = ledger.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))
+    merged = merge(ledger, bundle.records(), RecordSource(file.name, bundle.header.sha256))
     assert (merged.added, merged.sweeps) == (bundle.header.counts["run"], bundle.header.counts.get("sweep", 0))
     write(tmp_path / "again.jsonl.gz", gather(ledger))
     assert Bundle(tmp_path / "again.jsonl.gz").header == bundle.header

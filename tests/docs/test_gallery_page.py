@@ -8,7 +8,7 @@ import pytest
 
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger
-from analysis.ledger.exchange.merge import RecordSource
+from analysis.ledger.exchange.merge import RecordSource, merge
 from analysis.ledger.rows import RunRow
 from cse.site.content import Scale
 from cse.site.gallery import gather
@@ -30,7 +30,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with contextlib.closing(Ledger.open(tmp_path / "ledger.db")) as opened:
         for file in sorted((folder() / "results" / "bundles").glob("*.jsonl.gz")):
             bundle = Bundle(file)
-            opened.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))
+            merge(opened, bundle.records(), RecordSource(file.name, bundle.header.sha256))
         yield opened
 
 

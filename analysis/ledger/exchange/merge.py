@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines, queries, schema, selection_log
-from analysis.ledger.errors import LedgerError
+from analysis.ledger.errors import LedgerAway, LedgerError
 from analysis.ledger.exchange.columns import RECORD_KINDS, RUN_SHAPE, SWEEP, Record
 from analysis.ledger.exchange.records import finite
+from analysis.ledger.ledger import Ledger
 from analysis.ledger.rows import RunRow
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
@@ -63,8 +65,18 @@ class Merged:
     """Columns whose baseline rows differ from the stored ones, which stay."""
 
 
-def merge(connection: Connection, records: Iterable[Record], source: RecordSource) -> Merged:
-    """Merges checked records, runs first. Raises LedgerError if the ledger has a run with another result."""
+def merge(ledger: Ledger, records: Iterable[Record], source: RecordSource) -> Merged:
+    """Merges checked records, all or none, runs first. Raises LedgerError if the ledger has a run with another
+    result."""
+    try:
+        with ledger.writes() as connection:
+            return _merge(connection, records, source)
+    except IntegrityError as error:
+        line = f"ledger busy: url={ledger.url} got one of these rows meanwhile; give the same command again"
+        raise LedgerAway(line) from error
+
+
+def _merge(connection: Connection, records: Iterable[Record], source: RecordSource) -> Merged:
     merged, conflicts = Merged(), Conflicts(source)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
         while chunk := list(itertools.islice(of_kind, RUNS_AT_ONCE)):

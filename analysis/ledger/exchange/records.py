@@ -82,7 +82,7 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
     ]
 
 
-def list_untrained_records(connection: Connection) -> list[Record]:
+def untrained_records(connection: Connection) -> list[Record]:
     """Returns the scores of all models that papers print and nobody trains; tables of any sweep may show them."""
     scores = baselines.read_untrained_scores(connection)
     records = [{"kind": "untrained", **_plain(UNTRAINED_SHAPE, score.row())} for score in scores]

@@ -16,7 +16,7 @@ from analysis.answers.bundle_records import check_records
 from analysis.answers.imported import Metric
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger, mask_password
-from analysis.ledger.exchange.merge import Merged, RecordSource
+from analysis.ledger.exchange.merge import Merged, RecordSource, merge
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.labels import number_of, some, varying
 from analysis.tables.spec import Sense, identify
@@ -251,7 +251,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged = opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
+        merged = merge(opened, check_records(bundle), RecordSource(file.name, bundle.header.sha256))
     print(f"{count_merged(merged)}  (ledger {opened.url})")
     exit.say(list_left_out(merged))
 

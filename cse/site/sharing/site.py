@@ -11,7 +11,7 @@ import typer
 from analysis.answers.bundle_records import check_records
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger, LedgerError, mask_password
-from analysis.ledger.exchange.merge import RecordSource
+from analysis.ledger.exchange.merge import RecordSource, merge
 from cse.cli import ledgers, screen
 from cse.cli.loader import deferred
 from cse_train.fields import ConfigError
@@ -82,7 +82,7 @@ def _open(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str
             for file in sorted(files, key=lambda file: file.name):
                 bundle = Bundle(file)
                 try:
-                    opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
+                    merge(opened, check_records(bundle), RecordSource(file.name, bundle.header.sha256))
                 except LedgerError as error:
                     line, _, remedy = str(error).partition("; nothing was imported")
                     if not remedy:

@@ -10,6 +10,7 @@ import sqlalchemy
 
 from analysis.ledger import Baselines, Ledger, LedgerError, UntrainedScore, schema
 from analysis.ledger.baselines import OLD_FILE
+from analysis.ledger.exchange.unsound import find_unsound, take_out
 from analysis.sweep_spec import SweepSpec
 from cse_train.results import Protocol
 from tests.analysis.ledger.older import make_version_1
@@ -87,10 +88,10 @@ def test_rows_edited_by_hand_are_one_line(ledger: Ledger, rows: object) -> None:
     with ledger._engine.begin() as connection:
         connection.execute(sqlalchemy.update(schema.baselines).values(rows=rows))
     assert ledger.baselines() == []
-    (row,) = ledger.unsound()
+    (row,) = find_unsound(ledger)
     assert re.match("ledger row: cse_baselines suite=sts_dev .* rows is not a list of", row.line)
-    ledger.take_out(row)
-    assert ledger.unsound() == []
+    take_out(ledger, row)
+    assert find_unsound(ledger) == []
 
 
 def test_broken_json_in_a_ledger_without_the_table_is_named(older: Path) -> None:
@@ -123,5 +124,5 @@ def test_an_untrained_score_edited_by_hand_is_told(ledger: Ledger) -> None:
     with ledger._engine.begin() as connection:
         connection.execute(sqlalchemy.text("UPDATE cse_untrained_scores SET value = 'high'"))
     assert ledger.untrained_scores() == []
-    (row,) = ledger.unsound()
+    (row,) = find_unsound(ledger)
     assert re.search("cse_untrained_scores model=bert-base-uncased .* value='high' is not a number", row.line)

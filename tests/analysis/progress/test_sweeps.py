@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.ledger import Ledger
-from analysis.ledger.cluster_log import Driver
+from analysis.ledger import Ledger, cluster_log
+from analysis.ledger.cluster_log import Driver, write_driver
 from analysis.ledger.database import connect, transaction
 from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ProgressRow
@@ -56,7 +56,7 @@ def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
     ben = Driver(owner="ben@node2:72:bb", sweeps=("other", "s"), running=1, priority=1, cap=2, **facts)
     eve = Driver(owner="eve@node2:73:cc", sweeps=("other",), running=0, priority=1, cap=2, **facts)
     for driver in (anna, ben, eve):
-        ledger.stand_beside(driver)
+        write_driver(ledger, driver)
     assert main(["status", "--ledger", url]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("  driver")] == [
         "  driver anna@node1:71  3 of 4 slots, 1 more wait, priority 3",
@@ -68,7 +68,7 @@ def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
 def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:
     """While a run's lease holds, the dashboard and its machine; then where Ray's logs lie; nothing after an end."""
     ledger = Ledger.open(url, lease=0.0)
-    ledger.join_cluster(["s"], "127.0.0.1:8265", "1 x 1 workers; logs n1:/tmp/ray/session_1/logs")
+    cluster_log.join(ledger, ["s"], "127.0.0.1:8265", "1 x 1 workers; logs n1:/tmp/ray/session_1/logs")
 
     def lines() -> list[str]:
         shown = Follower(connect(url, create=False)).detail("s")
@@ -85,7 +85,7 @@ def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:
     assert lines() == ["Ray dashboard http://127.0.0.1:8265 on n1"]
     living.release("o")
     assert lines() == lost
-    ledger.leave_cluster(["s"])
+    cluster_log.leave(ledger, ["s"])
     assert lines() == []
     ledger.close()
     living.close()

@@ -10,7 +10,7 @@ import pytest
 from ray.tune.experiment import Trial
 
 from analysis.ledger import Ledger
-from analysis.ledger.cluster_log import Driver
+from analysis.ledger.cluster_log import Driver, remove_driver, write_driver
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import HEAD_RESOURCE, SLOT, Node
 from cluster.sweep import fair_share, places
@@ -170,7 +170,7 @@ def share_of(ledger: Ledger, mine: Driver, room: list[bool]) -> list[int]:
 
 
 def test_room_that_nobody_takes_is_taken_beyond_the_share_but_never_beyond_the_cap(ledger):
-    ledger.stand_beside(driver("ben@h:2"))
+    write_driver(ledger, driver("ben@h:2"))
     looks = math.ceil(fair_share.SPARE_ROOM_SECONDS / fair_share.SHARE_POLL_SECONDS)
     full = driver("anna@h:1", running=2)
     assert share_of(ledger, full, [True] * looks) == [2] * (looks - 1) + [3]
@@ -180,22 +180,22 @@ def test_room_that_nobody_takes_is_taken_beyond_the_share_but_never_beyond_the_c
 
 def test_drivers_see_each_other_in_the_ledger_and_one_that_is_silent_counts_no_more(ledger, monkeypatch):
     anna, ben = driver("anna@h:1"), driver("ben@h:2", running=3, sweeps=("E7", "S3"))
-    assert ledger.stand_beside(anna)[0] == []
-    others, now = ledger.stand_beside(ben)
+    assert write_driver(ledger, anna)[0] == []
+    others, now = write_driver(ledger, ben)
     assert others == [anna] and now > 1e9
-    assert ledger.stand_beside(anna)[0] == [ben]
-    ledger.leave(ben.owner)
-    assert ledger.stand_beside(anna)[0] == []
-    ledger.stand_beside(ben)
+    assert write_driver(ledger, anna)[0] == [ben]
+    remove_driver(ledger, ben.owner)
+    assert write_driver(ledger, anna)[0] == []
+    write_driver(ledger, ben)
     monkeypatch.setattr("analysis.ledger.cluster_log.SILENCE_SECONDS", -1.0)
-    assert ledger.stand_beside(anna)[0] == []
+    assert write_driver(ledger, anna)[0] == []
 
 
 def test_a_spoilt_word_of_a_driver_counts_as_none(ledger):
     anna, ben = driver("anna@h:1"), driver("ben@h:2")
-    ledger.stand_beside(ben)
+    write_driver(ledger, ben)
     for text in ("{", "[]", "{}", '{"at": "now"}', '{"at": 1e300}'):
         with ledger._engine.begin() as connection:
             connection.exec_driver_sql("update cse_meta set value = ? where key like 'driver:ben%'", (text,))
-        assert ledger.stand_beside(anna)[0] == []
-        ledger.stand_beside(ben)
+        assert write_driver(ledger, anna)[0] == []
+        write_driver(ledger, ben)

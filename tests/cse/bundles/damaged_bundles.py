@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger
-from analysis.ledger.exchange.merge import RecordSource
+from analysis.ledger.exchange.merge import RecordSource, merge
 from cse.bundles.contents import gather, write
 from tests.damage.damages import as_json, damaged, exchanged
 
@@ -70,7 +70,7 @@ def bundle_readers(
         (folder / "mine.jsonl.gz").write_bytes(content)
         bundle = Bundle(folder / "mine.jsonl.gz")
         ledger = Ledger.open(folder / "l.db")
-        ledger.merge(bundle.records(), RecordSource("mine.jsonl.gz", bundle.header.sha256))
+        merge(ledger, bundle.records(), RecordSource("mine.jsonl.gz", bundle.header.sha256))
         return ledger
 
     def same(folder: Path, content: bytes) -> None:

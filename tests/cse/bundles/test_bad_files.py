@@ -13,7 +13,7 @@ from sqlalchemy import Table, text
 from analysis import bundles
 from analysis.bundles import Bundle, BundleError
 from analysis.ledger import Ledger, LedgerError, schema
-from analysis.ledger.exchange.merge import RecordSource
+from analysis.ledger.exchange.merge import RecordSource, merge
 from cse.bundles.contents import gather, write
 from tests.cse.bundles.conftest import filled
 
@@ -172,7 +172,7 @@ def test_records_out_of_order_or_twice(file: Path) -> None:
 def test_a_wrong_record_at_the_end_leaves_the_ledger_as_it_was(file: Path, tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "other.db")
     with pytest.raises(BundleError, match="line=7"):
-        ledger.merge(Bundle(packed(file, [*lines_of(file)[1:6], b"{}\n"])).records(), RecordSource("lab", "0" * 64))
+        merge(ledger, Bundle(packed(file, [*lines_of(file)[1:6], b"{}\n"])).records(), RecordSource("lab", "0" * 64))
     assert ledger.runs() == [] and ledger.history("done0") == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger, LedgerError
-from analysis.ledger.exchange.merge import Merged, RecordSource
+from analysis.ledger.exchange.merge import Merged, RecordSource, merge
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
@@ -23,7 +23,7 @@ ENDED = ["done0", "done1", "failed1", "lost3", "stopped2"]
 
 def taken(ledger: Ledger, file: Path) -> Merged:
     bundle = Bundle(file)
-    return ledger.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))
+    return merge(ledger, bundle.records(), RecordSource(file.name, bundle.header.sha256))
 
 
 def bundled(ledger: Ledger, file: Path, sweeps: set[str] | None = None) -> Path:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from analysis.ledger import Claim, Ledger
+from analysis.ledger import Claim, Ledger, cluster_log
 from analysis.progress.rows import ProgressRow
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
@@ -52,7 +52,7 @@ def made(tmp_path: Path) -> Path:
     os.symlink(tmp_path / "secret", folders[2] / "logs" / "rank1.log")
     nothing = {"examples": 0, "best": None, "best_examples": None, "folder": folders[2]}
     end_run(ledger, failed, "failed", reason="nan loss", **nothing)
-    ledger.join_cluster(["E7"], "127.0.0.1:8265", "1 x 2 workers")
+    cluster_log.join(ledger, ["E7"], "127.0.0.1:8265", "1 x 2 workers")
     ledger.close()
     return tmp_path
 
