@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.statistics.basics import CONFIDENCE, sureness
+from analysis.statistics.basics import sureness
 from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
-from analysis.statistics.contrasts import EQUAL_VARIANCE, Array, Difference, differences
+from analysis.statistics.contrasts import EQUAL_VARIANCE, Array, Difference, differences, student
 from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, TIE_MARGIN, level
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, items_to_decide, seeds_needed, seeds_to_decide
@@ -29,17 +29,15 @@ ModelWord = Literal["better", "worse", "tie", "undecided", "breaks", "no signal"
 GateWord = Literal["better", "worse", "tie", "more-seeds", "undecided", "breaks", "no signal", "seeds do nothing"]
 """Words of `cse gate`, where `undecided` is called more-seeds, unless no number of seeds could decide it."""
 TableWord = Literal[
-    "reproduced", "within seed noise", "different", "not run", "undecided",
+    "one seed could give it", "different", "not run", "undecided",
     "same direction", "opposite direction", "tie", "breaks", "no signal", "reference",
 ]  # fmt: skip
 """Words on published values; a direction is better or worse times the sign of the paper's difference."""
 Word = ModelWord | GateWord | TableWord
 Scope = Literal["seeds", "sentences", "both"]
 """Sample whose redrawing an interval covers: training seeds, the items (pairs or queries) of the held-out set, both."""
-REPRODUCED_HALF_WIDTH = 1.0
-"""Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
-VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
-"""Error rate of an interval of a mean or of one further seed."""
+SEEDS_FOR_PERCENTILE = 10
+"""Seeds from which a reason states the percentile of a published value."""
 SEED_NOISE = 2.0
 """Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
 MOST_DECIMALS = 4
@@ -63,7 +61,7 @@ class Judgement:
     difference: float | None = None
     """Row minus reference, A minus B, or our mean minus the published value; None where one side has no value."""
     interval: Interval | None = None
-    """Interval that decided: of the difference (for a tie the shorter one), of the mean, or of one further seed."""
+    """Interval that decided: of the difference (for a tie the shorter one), or of one further seed."""
     level: float | None = None
     """Probability that `interval` misses the truth, at one interim analysis."""
     scope: Scope = "seeds"
@@ -78,6 +76,9 @@ class Judgement:
     "breaks", whatever the other seeds do."""
     published: float | None = None
     """Number of the paper that is judged: a value, or its difference from the reference row."""
+    percentile: float | None = None
+    """Percentage of the row's seeds at or below a published value (numpy's method "inverted_cdf"); None for a
+    difference."""
     seeds_for_effect: int | None = None
     """Seeds of each side that show the effect in question (the paper's difference, else the margin) in four of five
     comparisons; None for over MOST_SEEDS_NEEDED."""
@@ -162,19 +163,19 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
     """Returns a judgement on every published value of a table.
 
     `same_scale` says that the runs are the paper's, setting by setting. Then values are compared, which needs no
-    signal.
+    signal, and share the error of one table equally.
     """
     verdicts: dict[tuple[int, str], Judgement] = {}
     names = [name for name in table.spec.columns if any(row.entries[name].published is not None for row in table.rows)]
+    terms = terms or Terms()
+    share = terms.share(sum(row.entries[name].delta is not None for row in table.rows for name in names), 1)
     for name in names:
         column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
         if same_scale:
             printed = [i for i, entry in enumerate(column.entries) if entry.published is not None]
-            judged = {i: _judge_value(column, column.entries[i]) for i in printed}
+            judged = {i: _judge_value(column, column.entries[i], share) for i in printed}
         else:
-            judged = _judge_directions(
-                column, reference_row(table, name), terms or Terms(), len(names), table.no_signal
-            )
+            judged = _judge_directions(column, reference_row(table, name), terms, len(names), table.no_signal)
         verdicts.update({(index, name): judgement for index, judgement in judged.items()})
     return verdicts
 
@@ -189,37 +190,49 @@ def reference_row(table: Table, column: str) -> int | None:
     return next((i for i in scored_rows if identify(table.rows[i].key) == default_key), None)
 
 
-def _judge_value(column: Column, entry: Entry) -> Judgement:
+def _judge_value(column: Column, entry: Entry, level: float) -> Judgement:
     published = entry.published
     assert published is not None
     if entry.mean is None:
         return Judgement("not run", "no value of ours", published=published)
     spread = column.spread(entry)
+    at_or_below = int(np.count_nonzero(np.asarray(entry.values) <= published))
+    percentile = 100 * at_or_below / entry.n
     if spread is None:
         reason = "no setting has two seeds that differ: seed noise is not known"
-        return Judgement("undecided", reason, entry.delta, n=entry.n, published=published, more_seeds=None)
-    reach, digits = spread.t() * spread.sd, column.digits
-    source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
-    half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
-    mean_range, seed_range = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
-    if _contains(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
-        word: Word = "reproduced"
-        reason = f"lies in the interval of our mean, {entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
+        return Judgement(
+            "undecided", reason, entry.delta, n=entry.n, published=published, percentile=percentile, more_seeds=None
+        )
+    digits, source = column.digits, number_of(entry.n, "seed")
+    # One further seed is below the k-th lowest of n, or above the k-th highest, in 2k of n + 1 cases, normal or not.
+    if rank := int(level * (entry.n + 1) / 2):
+        ordered, level = sorted(entry.values), 2 * rank / (entry.n + 1)
+        low, high = interval = ordered[rank - 1], ordered[-rank]
+        span = f"{low:.{digits}f} to {high:.{digits}f} ({source}, by ranks)"
     else:
-        inside = _contains(seed_range, published, column.rounding)
-        word = "within seed noise" if inside else "different"
-        side = "in" if inside else "above" if published > entry.mean else "below"
-        span = f"{entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
-        reason = f"lies {side} the interval of one further seed, {span}"
-    interval = mean_range if word == "reproduced" else seed_range
+        reach = float(student(level, spread.freedom)) * spread.sd * math.sqrt(1 + 1 / entry.n)
+        interval = entry.mean - reach, entry.mean + reach
+        source += "" if entry.sd else "; sd pooled over the column"
+        span = f"{entry.mean:.{digits}f} ± {reach:.{digits}f} ({source})"
+    inside = interval[0] - column.rounding <= published <= interval[1] + column.rounding
+    side = "in" if inside else "above" if published > interval[1] else "below"
+    reason = f"{published:g} lies {side} the {sureness(level)} interval of one further seed, {span}"
+    if entry.n >= SEEDS_FOR_PERCENTILE:
+        reason += f", {_tell_place(published, at_or_below, entry)}"
     return Judgement(
-        word, f"{published:g} {reason}", entry.delta, interval, VERDICT_LEVEL, n=entry.n, published=published
-    )
+        "one seed could give it" if inside else "different", reason, entry.delta, interval, level, n=entry.n,
+        published=published, percentile=percentile,
+    )  # fmt: skip
 
 
-def _contains(interval: Interval, published: float, rounding: float) -> bool:
-    """Returns whether some number that is printed as `published` lies in the interval."""
-    return interval[0] - rounding <= published <= interval[1] + rounding
+def _tell_place(published: float, at_or_below: int, entry: Entry) -> str:
+    """Returns the percentile of a published value among an entry's seeds, or that it lies outside of all of them."""
+    if not min(entry.values) <= published <= max(entry.values):
+        side = "above" if at_or_below else "below"
+        return f"{side} all of them, as 1 further seed in {entry.n + 1} is"
+    percentile = 100 * at_or_below // entry.n
+    last = "th" if percentile // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(percentile % 10, "th")
+    return f"at the {percentile}{last} percentile of them"
 
 
 def _judge_directions(

@@ -41,7 +41,7 @@ SHEET_TEXTS: Mapping[SheetState, str] = {
 DECIDED = ("good", "bad")
 """Tones of verdicts that contradict each other."""
 NOT_COMPARED = ("not run", "reference")
-UNDECIDED = (*NOT_COMPARED, "undecided", "no signal")
+UNDECIDED = (*NOT_COMPARED, "undecided", "no signal", "one seed could give it")
 """Verdicts that do not decide whether a published value holds."""
 RowId = tuple[Any, ...]
 """Hashable identifier of a table row, made from its key by `identify`."""

@@ -97,7 +97,7 @@ def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
     marks = [_mark(sheet, scale, index, column, verdict) for index, verdict in compared]
     if scale.same:
         heads = ("row", "ours − paper's", "verdict")
-        return [forest(marks, heads, None, "□ at 0: the paper's value; ● ours with its 95% interval.")]
+        return [forest(marks, heads, None, "□ at 0: the paper's value; ● ours with the interval of one further seed.")]
     reference = next((index for index, verdict in judged if verdict.word == "reference"), None)
     base = "the row of reference" if reference is None else sheet.row_name(scale.table.rows[reference])
     band = TIE_MARGIN * scale.table.scale(column).point
@@ -124,7 +124,7 @@ def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Judgemen
         verdict=verdict.word,
         tone=tone(verdict.word),
         paper=paper,
-        ours=(low + high) / 2 - shift if verdict.interval else None,
+        ours=verdict.difference if verdict.interval else None,
         interval=(low - shift, high - shift) if verdict.interval else None,
         note=note,
         said=f"{name}: {verdict.word}; {verdict.reason}",

@@ -91,9 +91,11 @@ class PlacedVerdict:
     column: str
     word: TableWord
     interval: Interval | None
-    """Interval that decided: of the mean over seeds, of one further seed, or of the difference in question."""
+    """Interval that decided: of one further seed, or of the difference in question."""
     published: float | None
     """Number that is compared with the interval: the paper's value, or its difference from the reference row."""
+    percentile: float | None = field(default=None, metadata=OPTIONAL)
+    """Percentage of the row's seeds at or below the paper's value; absent for a difference."""
     reason: str
     seeds_needed: int | None
     """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
@@ -174,6 +176,7 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
             word=cast(TableWord, judgement.word),
             interval=judgement.interval,
             published=judgement.published,
+            percentile=judgement.percentile,
             reason=judgement.reason,
             seeds_needed=judgement.seeds_for_effect,
             more_seeds=judgement.more_seeds or None,

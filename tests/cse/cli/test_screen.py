@@ -154,7 +154,7 @@ def test_the_sentence_that_stands_first() -> None:
     assert headline(table, judged(*said), same_scale=False) == (
         "E7: 1 same direction, 2 ties, 4 undecided; not the paper's scale"
     )
-    assert headline(table, judged("reproduced"), same_scale=True) == "E7: 1 reproduced"
+    assert headline(table, judged(*["one seed could give it"] * 2), same_scale=True) == "E7: 2 that one seed could give"
     assert headline(table, judged("a new word", "different"), same_scale=True) == "E7: 1 different, 1 a new word"
     assert headline(table, {}, same_scale=True) == ""
 
