@@ -7,7 +7,6 @@ import contextlib
 import os
 import platform
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from cluster.plan.planner import plan_all
 from cluster.runtime.code_version import code_digest, find_version, package_folder
 from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.processes import listeners, sessions
 from cluster.runtime.resources import (
     cards_of,
     check_cards,
@@ -46,8 +44,6 @@ DISK_GB = 1.0
 """Free disk space in GiB below which a sweep is expected to fail with a full disk."""
 RAY_FULL = 0.95
 """Used share of the disk with Ray's sessions above which Ray refuses to write objects there."""
-PORTS = {6379: "ray start --head takes another by --port", 8265: "Ray's dashboard takes the next free one"}
-"""Usual port of Ray -> what happens, or what to do, if it is taken."""
 _GB = 1024**3
 
 
@@ -168,20 +164,6 @@ def check_token() -> str:
     return f"{file} is there" if file.exists() else f"none yet; the first sweep makes {file}"
 
 
-def ports() -> list[Finding]:
-    """Returns a `note` finding for each usual port that is taken, and for Ray sessions that other machines
-    can reach."""
-    findings = [
-        Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _is_in_use(port)
-    ]
-    for session in sessions():
-        listening = [listener for listener in listeners(session) if not listener.loopback]
-        if listening:
-            line = f"ports that other machines reach: session={session.name} {len(listening)} such as {listening[0]}"
-            findings.append(Finding("note", "ports", f"{line}; keep this network to those who hold the token"))
-    return findings or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
-
-
 def data(paths: DataPaths, *, alone: bool = True) -> list[Finding]:
     """Lists the inputs that are given; a `note` finding if there are none and no space was given either (`alone`)."""
     kinds = ("wiki", "documents", "nli", "pairs", "train_file", "senteval")
@@ -269,17 +251,6 @@ def compare_nodes(local: NodeFacts, remote: Mapping[str, NodeFacts | str]) -> li
                 differing.append(Finding("note", "node", f"{line}; install {name} {version} there"))
         findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]
     return findings
-
-
-def _is_in_use(port: int) -> bool:
-    with contextlib.closing(socket.socket()) as probe:
-        # Else a port whose last connection has just closed would count as taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
 
 
 def _find_existing(folder: Path) -> Path:

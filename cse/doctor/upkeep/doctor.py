@@ -105,7 +105,7 @@ def _examine(sweep: SweepArguments, resolved: ResolvedSpace | None) -> tuple[Dat
     if options.address is None:
         findings += checks.try_check("machine", lambda: checks.check_machine(options))
         findings += checks.try_check("products", products)
-        findings += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
+        findings += checks.gpus(options.gpus_per_worker)
     findings += checks.try_check("storage", lambda: checks.check_storage(options.storage))
     findings += checks.ray_disk(Path("/tmp/ray"))
     findings += checks.try_check("ledger", lambda: checks.check_ledger(url))

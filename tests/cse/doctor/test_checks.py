@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +13,7 @@ from analysis.sweep_spec import SweepSpec
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import checks
-from cse.doctor.checks import Finding, NodeFacts, compare_nodes
+from cse.doctor.checks import NodeFacts, compare_nodes
 from cse.doctor.upkeep.doctor import products
 from cse_train import numerics
 from cse_train.data_paths import DataPaths
@@ -69,7 +68,6 @@ def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> N
         "versions",
         "token",
         "machine",
-        "ports",
         "storage",
         "ledger",
         "data",
@@ -192,20 +190,7 @@ def test_an_unknown_space_is_a_mistake_of_its_own(capsys: pytest.CaptureFixture[
     assert refused(capsys, "doctor", "E77") == "cse: unknown space: space=E77; did you mean E7?"
 
 
-@pytest.fixture
-def taken() -> Iterator[int]:
-    with contextlib.closing(socket.socket()) as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield int(listening.getsockname()[1])
-
-
-def test_a_port_in_use_is_a_note(monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
-    monkeypatch.setattr(checks, "PORTS", {taken: "take another"})
-    assert Finding("note", "ports", f"port in use: port={taken}; take another") in checks.ports()
-
-
-def test_an_address_where_nothing_listens_is_told(capsys: pytest.CaptureFixture[str], taken: int) -> None:
+def test_an_address_where_nothing_listens_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         closed = probe.getsockname()[1]
