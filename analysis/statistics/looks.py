@@ -3,6 +3,7 @@
 A table that is looked at after 3, 5, 8 and 12 seeds is wrong in at most 5% of cases.
 """
 
+import math
 from collections.abc import Sequence
 
 FAMILY = 0.05
@@ -39,17 +40,28 @@ def level(
     return share / max(1, columns) / max(1, contrasts)
 
 
-def spend(question: int, candidates: int | None = None, family: float = FAMILY) -> float:
+def spend(question: int, candidates: int | None = None, family: float = FAMILY, finds: Sequence[int] = ()) -> float:
     """Returns the significance level of a loop's question, counted from 1, about candidates compared on one held-out
     set.
 
-    Unannounced, the first question has the whole level and the k-th `family` / (k (k + 1)): half of `family` for all
-    others together, however many. Half of a level is that of a wrong `better`, so that such a loop names a candidate
-    that is not better with probability 3/4 of `family` at most. A loop whose number of `candidates` was announced takes
-    as many places from `question`, the place of its first one, and shares their levels equally (Bonferroni): as the
-    first loop on a set it says anything wrong with probability `family` at most.
+    Unannounced, the levels control the false discovery rate of `better`, half of a level, at `family` (LORD++, Ramdas
+    et al. 2017, with W0 = alpha): the first question has the whole level and the k-th `family` (1 / sqrt(k - 1) -
+    1 / sqrt(k)), and each candidate found but the first adds the same sequence, counted from there. `finds` holds the
+    number of questions that had been asked when each find was known (Zrnic et al. 2021). No question has more than
+    `family`. A loop whose number of `candidates` was announced takes as many places from `question`, the place of its
+    first one, and shares their levels equally (Bonferroni), so that it says anything wrong with probability `family`
+    at most.
     """
-    if candidates is None or question > 1:
-        places = candidates or 1
-        return family * (1 / question - 1 / (question + places)) / places if question > 1 else family
-    return family / candidates
+    places, starts = range(question, question + (candidates or 1)), (0, *finds[1:])
+    levels = [min(1.0, sum(_tail(place - start - 1) - _tail(place - start) for start in starts)) for place in places]
+    return family * min(1.0, sum(levels)) / len(places)
+
+
+def level_left(questions: int, family: float = FAMILY, finds: Sequence[int] = ()) -> float:
+    """Returns the sum of the levels of all further questions of an unannounced loop, of which so many were asked."""
+    return family * sum(_tail(questions - start) for start in (0, *finds[1:]))
+
+
+def _tail(questions: int) -> float:
+    """Returns the part of a sequence of levels that `questions` of it leave, in units of the first one; 2 for none."""
+    return 1 / math.sqrt(questions) if questions else 2.0

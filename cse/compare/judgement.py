@@ -8,7 +8,7 @@ from analysis.answers.models import Model
 from analysis.answers.picks import CandidatePool, find_pick
 from analysis.ledger import Ledger
 from cse.compare.common_columns import CommonColumns
-from cse.compare.loop import Loop, LoopQuestion, ask
+from cse.compare.loop import Loop, LoopQuestion, ask, log_find
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def judge_question(
     loop: Loop,
     candidates: Sequence[str],
 ) -> QuestionJudgement:
-    """Logs the question, and judges its columns at the level that is left.
+    """Logs the question, judges its columns at the level that is left, and logs whether one is better.
 
     `candidates` names the models, the first or both, that may have been picked of a sweep.
     """
@@ -50,4 +50,7 @@ def judge_question(
     picked = max(pools, key=lambda name: pools[name].cells, default="")
     pool = pools.get(picked)
     shared = replace(terms, family=asked.level / (pool.cells if pool else 1))
-    return QuestionJudgement(asked, pool, picked, shared, judge_models(common.columns, shared))
+    judgements = judge_models(common.columns, shared)
+    if any(judgement.word == "better" for judgement in judgements.values()):
+        asked = log_find(asked, ledger)
+    return QuestionJudgement(asked, pool, picked, shared, judgements)

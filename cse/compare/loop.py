@@ -1,23 +1,26 @@
 """Loops of gate questions on one held-out set: earlier questions, and the level that the next one is given.
 
-Every question is an entry in the ledger's selection log. A difference that was seen steers what is tried next, so that
-a question counts even if its verdict was undecided.
+Every question is an entry in the ledger's selection log, and so is the first time that its candidate is called better.
+A difference that was seen steers what is tried next, so that a question counts even if its verdict was undecided.
 """
 
+import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Literal
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.imported import IMPORTED, list_imported_sweeps
 from analysis.answers.judge import Scope
 from analysis.answers.models import NAME_DIGITS, Model, differing_settings
+from analysis.documents import HIDDEN
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.schema import digest
 from analysis.ledger.selection_log import Look
-from analysis.statistics.looks import FAMILY, spend
+from analysis.statistics.looks import FAMILY, level_left, spend
 from analysis.tables.spec import plain
 from cse_train.config import effective
 from cse_train.fields import ConfigError
@@ -36,6 +39,16 @@ DEFAULT_SCOPE: Scope = "both"
 NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
 """Seeds of both sides that an interval needs."""
+QUESTION, FIND = "gate", "found"
+"""First words of the rules of log entries: a question, and a question whose candidate was called better."""
+FIND_LEVEL = "level"
+"""Key of a find's only value: the level of a first question at which it was found."""
+LITTLE = 0.02
+"""Part of a first question's level below which the ways to more level are named."""
+WAYS_ON = (
+    "little level is left: a fresh held-out set has its own, more seeds find more at a small level, and --candidates N "
+    "before the first question on a set shares its level equally"
+)
 
 
 @dataclass(frozen=True)
@@ -65,10 +78,19 @@ class LoopQuestion:
     """Why the ledger does not count this gate question; "" where it does."""
     in_other_loops: int = 0
     """Number of earlier questions to the same held-out set, or about the same models, in other loops."""
+    control: Literal["false discovery rate", "family-wise error"] = "family-wise error"
+    """Rate that the loop controls: of all candidates called better those that are not, or of any wrong word."""
+    rate: float = FAMILY
+    """Largest value of the controlled rate."""
+    next_level: float | None = None
+    """Level of the next question to this held-out set in a loop without an announced number; null in one with."""
+    level_left: float | None = None
+    """Sum of the levels of all further questions of a loop without an announced number; null in one with."""
+    entry: "_Entry | None" = field(default=None, metadata=HIDDEN)
+    """Log entry of this question; None where it is not counted."""
 
     def lines(self) -> list[str]:
-        """Returns lines for people on a gate question's place in its loop; none for the first question of
-        an open loop."""
+        """Returns lines for people on a gate question's place in its loop, and on the level that is left."""
         total = f" of {self.candidates}" if self.candidates else ""
         lines = []
         if self.again:
@@ -82,7 +104,13 @@ class LoopQuestion:
         if self.earlier:
             runs = ", ".join(name[:NAME_DIGITS] for name in self.earlier)
             lines.append(f"seen: this configuration was asked about before with other runs ({runs} and their seeds)")
-        return [*lines, *([f"this question is not counted: {self.uncounted}"] if self.uncounted else [])]
+        if self.uncounted:
+            return [*lines, f"this question is not counted: {self.uncounted}"]
+        control = f"this loop controls the {self.control} at {100 * self.rate:.4g}%"
+        if self.next_level is None or self.level_left is None:
+            return [*lines, control]
+        lines.append(f"{control}; the next level is {self.next_level:.2g}, of {self.level_left:.2g} that are left")
+        return [*lines, *([WAYS_ON] if self.next_level < LITTLE * self.rate else [])]
 
 
 def hash_configuration(run: RunRow, ledger: Ledger) -> str:
@@ -121,7 +149,8 @@ def refuse_chosen_seeds(candidate: Model, reference: Model, ledger: Ledger | Non
 
 @dataclass(frozen=True)
 class _Entry:
-    """One log entry: a question at a number of seeds. Its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS PAIR`."""
+    """One log entry: a question at a number of seeds, or the find of one. Its `rule` is `KIND QUESTION CONFIGURATION
+    SEEDS RUNS PAIR`; versions that know no finds read one as its question asked again."""
 
     loop: str
     columns: tuple[str, ...]
@@ -140,18 +169,23 @@ class _Entry:
     """Hash of both configurations; empty in entries of versions that wrote none."""
     signature: str
     """Signature of a run of either side."""
+    found_at: float | None = None
+    """Level of a first question at which the candidate was called better; None for an entry of a question."""
 
-    @property
-    def rule(self) -> str:
-        return f"gate {self.question} {self.configuration} {self.seeds} {self.runs} {self.pair}"
+    def look(self, values: Mapping[str, float]) -> Look:
+        kind = QUESTION if self.found_at is None else FIND
+        rule = f"{kind} {self.question} {self.configuration} {self.seeds} {self.runs} {self.pair}"
+        sets = tuple(sorted(self.sets))
+        return Look(f"{LOG_NAME}{self.loop}", rule, self.candidates or 0, self.signature, sets, values)
 
     @classmethod
     def read(cls, look: Look) -> "_Entry":
-        _, question, configuration, seeds, runs, *pair = look.rule.split()
+        kind, question, configuration, seeds, runs, *pair = look.rule.split()
         columns = tuple(name for name in look.suites if not name.startswith(SET))
         return cls(
             look.space.removeprefix(LOG_NAME), columns, frozenset(look.suites), look.candidates or None, question,
             configuration, int(seeds), runs, "".join(pair), look.signature,
+            look.values[FIND_LEVEL] if kind == FIND else None,
         )  # fmt: skip
 
 
@@ -231,7 +265,8 @@ def ask(
     imported = any(IMPORTED in run.identity for model in sides for run in model.runs)
     sets = {SET + (IMPORTED if imported else data[column]) for column in differences if imported or data.get(column)}
     entry = question.entry(loop, sets, None, None, logged_run)
-    logged = _read_log(ledger, entry)
+    log = _read_log(ledger, entry)
+    logged = _by_question(log)
     candidates = _read_candidates(loop, logged.values())
     earlier = next((name for name, entries in logged.items() if question.continues(entries)), None)
     of_loop = [name for name, entries in logged.items() if entries[0].loop == loop.name]
@@ -246,24 +281,22 @@ def ask(
     )
     if not again:
         try:
-            look = Look(
-                f"{LOG_NAME}{loop.name}", entry.rule, candidates or 0, entry.signature, tuple(sorted(entry.sets)),
-                dict(differences),
-            )  # fmt: skip
-            ledger.add_look(look)
+            ledger.add_look(entry.look(dict(differences)))
             # Read back, with what other processes have logged since: the order in the log gives the number.
-            logged = _read_log(ledger, entry)
+            log = _read_log(ledger, entry)
         except LedgerError as error:
             uncounted = str(error).partition(";")[0]
-            logged = {**logged, entry.question: [*logged.get(entry.question, ()), entry]}
+            log = [*log, entry]
+        logged = _by_question(log)
     first = logged[entry.question][0]
-    number, level = _spend_in_order(logged, entry.question, family)
+    account = _Account.of(log, family)
+    number, level = account.questions[entry.question]
     others = {each.signature: None for entries in logged.values() for each in entries
               if sides[0].runs and each.configuration == entry.configuration
               and each.question != entry.question}  # fmt: skip
     # A question about some of the columns of an earlier one has their part of its level.
     share = len(question.columns) / len(first.columns)
-    return LoopQuestion(
+    asked = LoopQuestion(
         first.loop,
         number,
         first.candidates,
@@ -272,35 +305,88 @@ def ask(
         tuple(others),
         uncounted,
         _count_other(logged, first),
+        rate=family,
+        entry=None if uncounted else entry,
     )
+    return asked if first.candidates else account.tell(asked)
 
 
-def _read_log(ledger: Ledger, asked: _Entry) -> dict[str, list[_Entry]]:
-    """Returns question -> its entries, oldest first, of all loops, for those that share a held-out set or both
-    configurations with `asked`."""
+def log_find(asked: LoopQuestion, ledger: Ledger | None) -> LoopQuestion:
+    """Logs, once, that the candidate of a question was called better; returns the question with the level now left.
+
+    Of the other way round nothing is logged: half of a level is that of a wrong `better`, for the side first asked
+    about alone.
+    """
+    if ledger is None or asked.entry is None:
+        return asked
+    find = replace(asked.entry, found_at=asked.rate)
+    log = _read_log(ledger, find)
+    known = find.question in _Account.of(log, asked.rate).finds
+    if not known and _by_question(log)[find.question][0].configuration == find.configuration:
+        with contextlib.suppress(LedgerError):
+            ledger.add_look(find.look({FIND_LEVEL: asked.rate}))
+            log = _read_log(ledger, find)
+    return asked if asked.candidates else _Account.of(log, asked.rate).tell(asked)
+
+
+def _read_log(ledger: Ledger, asked: _Entry) -> list[_Entry]:
+    """Returns entries, oldest first, of all loops, that share a held-out set or both configurations with `asked`."""
+    return [
+        entry
+        for entry in map(_Entry.read, ledger.looks(LOG_NAME, is_prefix=True))
+        if entry.loop.startswith(CONFIRMATION) == asked.loop.startswith(CONFIRMATION)
+        and (entry.sets & asked.sets or (entry.pair and entry.pair == asked.pair))
+    ]
+
+
+def _by_question(log: Iterable[_Entry]) -> dict[str, list[_Entry]]:
+    """Returns question -> its entries, without finds, oldest first."""
     by_question: dict[str, list[_Entry]] = {}
-    for entry in map(_Entry.read, ledger.looks(LOG_NAME, is_prefix=True)):
-        if entry.loop.startswith(CONFIRMATION) != asked.loop.startswith(CONFIRMATION):
-            continue
-        if entry.sets & asked.sets or (entry.pair and entry.pair == asked.pair):
+    for entry in log:
+        if entry.found_at is None:
             by_question.setdefault(entry.question, []).append(entry)
     return by_question
 
 
-def _spend_in_order(logged: Mapping[str, Sequence[_Entry]], question: str, family: float) -> tuple[int, float]:
-    """Returns a question's number within its loop and its level; an announced loop takes as many places at once as it
-    has candidates."""
-    places, place, numbers = dict[str, int](), 0, Counter[str]()
-    for name, (first, *_) in logged.items():
-        numbers[first.loop] += 1
-        if first.candidates is None or first.loop not in places:
-            places[name if first.candidates is None else first.loop] = place
-            place += first.candidates or 1
-        if name == question:
-            start = places[name if first.candidates is None else first.loop]
-            number = numbers[first.loop] if first.candidates else start + 1
-            return number, spend(start + 1, first.candidates, family)
-    raise KeyError(question)
+@dataclass(frozen=True)
+class _Account:
+    """Levels of the questions of a log, each of which depends on the entries before its own alone."""
+
+    family: float
+    questions: Mapping[str, tuple[int, float]]
+    """Question -> its number within its loop, and its level."""
+    finds: Mapping[str, int]
+    """Question whose candidate was called better -> number of places taken when that was known, in this order."""
+    places: int
+    """Number of places taken; an announced loop takes as many at once as it has candidates."""
+
+    @classmethod
+    def of(cls, log: Iterable[_Entry], family: float) -> "_Account":
+        questions, finds, places = dict[str, tuple[int, float]](), dict[str, int](), 0
+        starts, numbers = dict[str, tuple[int, float]](), Counter[str]()
+        for entry in log:
+            if entry.found_at is not None:
+                if entry.found_at <= family:
+                    finds.setdefault(entry.question, places)
+            elif entry.question not in questions:
+                numbers[entry.loop] += 1
+                key = entry.question if entry.candidates is None else entry.loop
+                if key not in starts:
+                    starts[key] = places + 1, spend(places + 1, entry.candidates, family, [*finds.values()])
+                    places += entry.candidates or 1
+                start, level = starts[key]
+                questions[entry.question] = numbers[entry.loop] if entry.candidates else start, level
+        return cls(family, questions, finds, places)
+
+    def tell(self, asked: LoopQuestion) -> LoopQuestion:
+        """Returns a question of a loop without an announced number with the level that is left after the whole log."""
+        finds = [*self.finds.values()]
+        return replace(
+            asked,
+            control="false discovery rate",
+            next_level=spend(self.places + 1, None, self.family, finds),
+            level_left=level_left(self.places, self.family, finds),
+        )
 
 
 def _count_other(logged: Mapping[str, Sequence[_Entry]], asked: _Entry) -> int:

@@ -205,7 +205,8 @@ def test_it_fits_a_terminal_of_80_columns(capsys: Capture, two: Names, monkeypat
 def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger: Ledger) -> None:
     better = printed(capsys, "gate", A, "--against", B)
     joined = "better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0 "
-    assert better == f"{joined}(3 seeds; other sentences are not covered))\n"
+    left = "this loop controls the false discovery rate at 5%; the next level is 0.015, of 0.05 that are left\n"
+    assert better == f"{joined}(3 seeds; other sentences are not covered))\n{left}"
     worse = facts(capsys, "gate", B, "--against", A, code=3)
     assert (worse["verdict"], worse["exit_code"], worse["columns"][0]["difference"]) == ("worse", 3, -3.0)
     book(ledger, 0.32, [60.01, 61.02, 62.0])
@@ -216,7 +217,7 @@ def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger:
     more = facts(capsys, *argv, code=4)
     assert (more["verdict"], more["asked"]["number"]) == ("more-seeds", 3)
     text = printed(capsys, *argv, code=4)
-    assert text.startswith(f"more-seeds {more['more_seeds']}: sts_dev +1.00 (") and text.count("\n") == 2
+    assert text.startswith(f"more-seeds {more['more_seeds']}: sts_dev +1.00 (") and text.count("\n") == 3
 
 
 def test_a_gate_on_one_seed_asks_for_more(capsys: Capture, ledger: Ledger) -> None:

@@ -1,20 +1,23 @@
-"""What a loop of gates costs, and how rarely a loop without a better model is won."""
+"""What a loop of gates costs, what a find earns, and how rarely a loop without a better model is won."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from analysis.answers.judge import Sides, Terms, judge_models
 from analysis.ledger import Ledger
-from analysis.statistics.looks import spend
+from analysis.statistics.looks import level_left, spend
 from analysis.tables.columns import entry_of
 from benchmarks.loop import LOOP_CANDIDATES, GateRule, bootstrap_error, measure, one_run, words
 from tests.commands import printed, refused
 from tests.cse.compare.models import A, B, Capture, Names, book, facts
 
 D, E = "E7:dup_rate=0.2", "E7:dup_rate=0.28"
+SECOND, THIRD, FOURTH = 0.05 * (1 - 0.5**0.5), 0.05 * (0.5**0.5 - 3**-0.5), 0.05 * (3**-0.5 - 0.5)
+"""Levels of the second to the fourth question of a loop that found nothing: 1.46%, 0.65% and 0.39%."""
 
 
 def level(capsys: Capture, *argv: str, code: int) -> tuple[int, float]:
@@ -24,11 +27,68 @@ def level(capsys: Capture, *argv: str, code: int) -> tuple[int, float]:
 
 
 def test_the_levels_of_a_loop() -> None:
-    """Announced they are equal; unannounced all but the first sum to half of the level."""
+    """Announced they are equal; unannounced all but the first sum to one more first level."""
     assert spend(1, 40) == 0.05 / 40 and spend(1, 1) == 0.05
     assert spend(3, 5) == pytest.approx(sum(spend(k) for k in range(3, 8)) / 5), "five places, from the third on"
-    assert [spend(k) for k in (1, 2, 3)] == pytest.approx([0.05, 0.05 / 6, 0.05 / 12])
-    assert sum(spend(k) for k in range(2, 100_000)) == pytest.approx(0.025, abs=1e-6)
+    assert [spend(k) for k in (1, 2, 3)] == pytest.approx([0.05, SECOND, THIRD])
+    assert sum(spend(k) for k in range(2, 1000)) + level_left(999) == pytest.approx(0.05)
+    assert level_left(0) == 0.1 and level_left(4) == 0.025
+
+
+def test_each_find_but_the_first_begins_the_sequence_again() -> None:
+    """Finds known after 2, 4 and 5 questions; none has more than the first level; announced ones share no more."""
+    assert [spend(k, finds=[2]) for k in (3, 4)] == [spend(k) for k in (3, 4)]
+    assert spend(6, finds=[2, 4]) == pytest.approx(spend(6) + SECOND)
+    assert spend(7, finds=[2, 4, 5]) == pytest.approx(spend(7) + THIRD + SECOND)
+    assert spend(6, finds=[2, 4, 5]) == spend(2, finds=[0, 1]) == 0.05
+    assert spend(6, 3, finds=[2, 4, 5]) == pytest.approx(0.05 / 3)
+    assert level_left(6, finds=[2, 4]) == pytest.approx(level_left(6) + level_left(2))
+    assert spend(6, family=0.01, finds=[2, 4]) == pytest.approx(spend(6, finds=[2, 4]) / 5)
+
+
+def test_what_is_found_earns_level_for_what_is_asked_afterwards(capsys: Capture, two: Names, ledger: Ledger) -> None:
+    """The second find earns; asked again it changes no level and is not logged twice."""
+    book(ledger, 0.2, [80.0, 80.1, 80.2])
+    book(ledger, 0.28, [60.0, 62.0, 64.0])
+    first = facts(capsys, "gate", A, "--against", B)["asked"]
+    assert (first["control"], first["rate"], first["level_left"]) == ("false discovery rate", 0.05, 0.05)
+    assert first["next_level"] == pytest.approx(SECOND), "the level of a first find was given in advance"
+    text = printed(capsys, "gate", D, "--against", B).splitlines()
+    assert text[1:] == [
+        "question 2 on this held-out set: its level is 0.0146",
+        "this loop controls the false discovery rate at 5%; the next level is 0.05, of 0.14 that are left",
+    ]
+    again = facts(capsys, "gate", D, "--against", B)["asked"]
+    assert (again["level"], again["next_level"]) == (pytest.approx(SECOND), 0.05)
+    third = facts(capsys, "gate", E, "--against", B, code=4)["asked"]
+    assert third["level"] == 0.05 and third["next_level"] == pytest.approx(FOURTH + SECOND)
+    rules = [look.rule.split()[0] for look in ledger.looks("cse gate ", is_prefix=True)]
+    assert rules == ["gate", "found", "gate", "found", "gate"]
+
+
+def test_a_find_counts_from_when_it_was_known(capsys: Capture, two: Names, ledger: Ledger) -> None:
+    """The first question is open at its first look, and is the second find at its last: the sequence begins there."""
+    book(ledger, 0.2, [80.0, 80.1, 80.2])
+    book(ledger, 0.28, [60.0, 62.0, 64.0])
+    looked = (A, "--against", B, "--looks", "3,5")
+    assert level(capsys, *looked, code=4) == (1, 0.05)
+    assert level(capsys, D, "--against", B, code=0) == (2, pytest.approx(SECOND))
+    book(ledger, 0.24, [63.0, 65.0], first=3)
+    book(ledger, 0.08, [61.0, 61.0], first=3)
+    assert level(capsys, *looked, code=0) == (1, 0.05)
+    assert level(capsys, E, "--against", B, code=4) == (3, 0.05)
+    assert level(capsys, D, "--against", B, code=0) == (2, pytest.approx(SECOND)), "its level of then"
+
+
+def test_what_is_no_find(capsys: Capture, two: Names, ledger: Ledger) -> None:
+    """A word at a laxer level, for questions at a stricter one, and a better reference."""
+    book(ledger, 0.2, [80.0, 80.1, 80.2])
+    lax = ("--level", "0.4")
+    assert facts(capsys, "gate", A, "--against", B, *lax)["asked"]["rate"] == 0.4
+    assert facts(capsys, "gate", B, "--against", D, *lax, code=3)["asked"]["number"] == 2
+    assert facts(capsys, "gate", D, "--against", B, *lax)["asked"]["next_level"] == pytest.approx(8 * THIRD)
+    assert facts(capsys, "gate", D, "--against", A, *lax)["asked"]["next_level"] == 0.4, "the second find at 0.4"
+    assert facts(capsys, "gate", D, "--against", A, code=0)["asked"]["next_level"] == pytest.approx(FOURTH)
 
 
 def test_each_candidate_costs_its_level_and_the_same_question_nothing(
@@ -36,13 +96,13 @@ def test_each_candidate_costs_its_level_and_the_same_question_nothing(
 ) -> None:
     book(ledger, 0.2, [60.0, 62.0, 64.0])
     assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
-    assert level(capsys, D, "--against", B, code=4) == (2, pytest.approx(0.05 / 6))
+    assert level(capsys, D, "--against", B, code=4) == (2, pytest.approx(SECOND))
     again = facts(capsys, "gate", A, "--against", B)["asked"]
     assert (again["number"], again["level"], again["again"]) == (1, 0.05, True)
     assert level(capsys, B, "--against", A, code=3) == (1, 0.05), "the same runs the other way round"
     assert facts(capsys, "gate", A, "--against", B, "--over", "seeds", code=4)["asked"]["number"] == 3, "another scope"
     text = printed(capsys, "gate", D, "--against", B, code=4).splitlines()
-    assert text[0].startswith("more-seeds ") and "the 99.17% interval holds 0" in text[0]
+    assert text[0].startswith("more-seeds ") and "the 98.54% interval holds 0" in text[0]
     assert text[1] == "seen: this is question 2 of loop main again, at its level of then"
     assert level(capsys, A, "--against", B, "--loop", "new", code=0) == (1, 0.05), "in whatever loop"
 
@@ -56,9 +116,9 @@ def test_a_question_counts_in_every_loop_column_and_command(capsys: Capture, two
     half = facts(capsys, "gate", A, "--against", B, code=4)["asked"]
     assert (half["number"], half["level"], half["again"]) == (1, 0.025, True)
     other = facts(capsys, "gate", D, "--against", B, "--loop", "other", code=4)["asked"]
-    assert (other["number"], other["level"], other["in_other_loops"]) == (2, pytest.approx(0.05 / 6), 1)
+    assert (other["number"], other["level"], other["in_other_loops"]) == (2, pytest.approx(SECOND), 1)
     compared = facts(capsys, "compare", D, A, "--column", "sts_dev")["asked"]
-    assert (compared["number"], compared["level"]) == (3, pytest.approx(0.05 / 12))
+    assert (compared["number"], compared["level"]) == (3, pytest.approx(THIRD))
     text = printed(capsys, "compare", D, A, "--column", "sts_dev")
     assert "seen: this is question 3 of loop compare again" in text
 
@@ -66,21 +126,21 @@ def test_a_question_counts_in_every_loop_column_and_command(capsys: Capture, two
 def test_an_announced_loop_after_other_questions_shares_what_is_left(
     capsys: Capture, two: Names, ledger: Ledger
 ) -> None:
-    """After one question two candidates have the second and third place: (0.05 / 6 + 0.05 / 12) / 2 each; what comes
-    after them has the fourth."""
+    """After one question two candidates have the second and third place: half of both levels each; what comes after
+    them has the fourth."""
     for rate in (0.2, 0.28):
         book(ledger, rate, [60.0, 62.0, 64.0])
     assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
-    share = (0.05 / 6 + 0.05 / 12) / 2
+    share = (SECOND + THIRD) / 2
     assert level(capsys, D, "--against", B, "--loop", "n", "--candidates", "2", code=4) == (1, pytest.approx(share))
-    assert level(capsys, D, "--against", A, code=3) == (4, pytest.approx(0.05 / 20))
+    assert level(capsys, D, "--against", A, code=3) == (4, pytest.approx(FOURTH))
     assert level(capsys, E, "--against", B, "--loop", "n", code=4) == (2, pytest.approx(share))
 
 
 def test_more_seeds_are_another_question_unless_looks_were_named(capsys: Capture, two: Names, ledger: Ledger) -> None:
     looked = ("--loop", "looked", "--looks", "3,5")
     assert level(capsys, A, "--against", B, *looked, code=4) == (1, 0.05)
-    assert level(capsys, A, "--against", B, code=4) == (2, pytest.approx(0.05 / 6))
+    assert level(capsys, A, "--against", B, code=4) == (2, pytest.approx(SECOND))
     book(ledger, 0.24, [63.0, 65.0], first=3)
     book(ledger, 0.08, [61.0, 61.0], first=3)
     assert level(capsys, A, "--against", B, *looked, code=0) == (1, 0.05)
@@ -182,3 +242,33 @@ def test_false_wins_of_a_short_simulation() -> None:
     limit = 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
     assert all(share <= limit for name, share in false.items() if name.startswith("gate")), false
     assert false["+0.005 after one run"] > 0.7 and LOOP_CANDIDATES == 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [False, True], ids=["a base for each", "one base"])
+@pytest.mark.parametrize(
+    ("candidates", "share", "seeds", "more"), [(400, 0.05, 8, 1.0), (400, 0.05, 24, 3.0), (40, 0.2, 24, 1.5)]
+)
+def test_of_what_an_open_loop_finds_little_is_wrong(
+    candidates: int, share: float, seeds: int, more: float, shared: bool
+) -> None:
+    """500 loops at deviation 0.84 in which a share of the candidates gains a point, by scipy's paired test: of those
+    called better at most 5% are not, and more are found than at the fixed levels 5% / (k (k + 1))."""
+    generator, loops = np.random.default_rng(candidates + seeds), 500
+    gains = generator.random((loops, candidates)) < share
+    scores = 0.84 * generator.normal(size=(loops, candidates, seeds)) + gains[:, :, None]
+    base = 0.84 * generator.normal(size=(loops, 1 if shared else candidates, seeds))
+    p_values = scipy.stats.ttest_1samp(scores - base, 0.0, axis=2, alternative="greater").pvalue
+    numbers = np.arange(1, candidates + 1)
+    plain = p_values <= np.where(numbers == 1, 0.025, 0.025 / (numbers * (numbers + 1)))
+    found, fixed = np.zeros_like(gains), [spend(int(k)) for k in numbers]
+    for loop, values in enumerate(p_values):
+        finds: list[int] = []
+        for place, value in enumerate(values):
+            one_sided = (spend(place + 1, finds=finds) if len(finds) > 1 else fixed[place]) / 2
+            if value <= one_sided:
+                found[loop, place] = True
+                finds.append(place + 1)
+    wrong = (found & ~gains).sum(axis=1) / np.maximum(1, found.sum(axis=1))
+    assert wrong.mean() <= 0.05 + 3 * wrong.std() / loops**0.5
+    assert (found & gains).sum() > more * (plain & gains).sum()

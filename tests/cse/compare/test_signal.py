@@ -54,7 +54,7 @@ def test_two_idle_sides_are_no_tie(capsys: Capture, ledger: Ledger) -> None:
 def test_a_gate_does_not_open_for_them(capsys: Capture, ledger: Ledger) -> None:
     made = facts(capsys, "gate", IDLE, "--against", ALSO_IDLE, code=4)
     assert (made["verdict"], made["more_seeds"], made["exit_code"]) == ("no signal", None, 4)
-    line, again, _ = printed(capsys, "gate", IDLE, "--against", ALSO_IDLE, code=4).splitlines()
+    line, again, *_ = printed(capsys, "gate", IDLE, "--against", ALSO_IDLE, code=4).splitlines()
     assert line.startswith("no signal: sts_dev ") and line.endswith(f": no signal, {BOTH})")
     assert again.startswith("seen: this is question 1 of loop main again"), "the same question costs nothing"
     looked = facts(capsys, "gate", IDLE, "--against", ALSO_IDLE, "--looks", "5,8", code=4)
