@@ -29,6 +29,8 @@ class SeedSpread:
 
     deviation: float
     source: str
+    freedom: float = math.inf
+    """Degrees of freedom of the deviation; infinite for one that was given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ def find_spread(setups: Iterable[Mapping[str, Scalar]], rows: Sequence[RunRow]) 
     if spread is None or not spread.sd:
         return None
     count = number_of(sum(map(len, several)), "run")
-    return SeedSpread(spread.sd, f"{count} of {number_of(len(several), 'setting')} in the ledger")
+    return SeedSpread(spread.sd, f"{count} of {number_of(len(several), 'setting')} in the ledger", spread.freedom)
 
 
 def what_runs_find(runs: int, spread: SeedSpread, margin: float = TIE_MARGIN, digits: int = 2) -> Power:

@@ -13,7 +13,8 @@ from statistics import fmean
 import numpy as np
 
 from analysis.statistics.basics import CONFIDENCE, Spread, mean_and_sd, pool_spreads
-from analysis.statistics.contrasts import Array
+from analysis.statistics.contrasts import Array, student
+from analysis.statistics.looks import FAMILY
 
 DRAWN_CELLS = (1, 5, 10)
 """Numbers of draws for which the expected best is shown, in addition to all cells."""
@@ -104,8 +105,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
 
 def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     """Returns the variance between cells and the variance within cells; None for one cell or no repeats."""
-    sds = [(mean_and_sd(values)[1], len(values) - 1) for values in cells]
-    spread = pool_spreads(Spread(sd, freedom) for sd, freedom in sds if sd is not None)
+    spread = pool_cells(cells)
     if spread is None or len(cells) < 2:
         return None
     counts = np.array([len(values) for values in cells])
@@ -115,6 +115,25 @@ def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     # The n0 of an unbalanced one-way analysis of variance: equal to n where all cells have n runs.
     typical = (counts.sum() - (counts**2).sum() / counts.sum()) / (len(cells) - 1)
     return max(0.0, (between - spread.sd**2) / float(typical)), spread.sd**2
+
+
+def pool_cells(cells: Sequence[Sequence[float]]) -> Spread | None:
+    """Returns the standard deviation of runs of one cell, pooled over cells; None where no cell has two runs."""
+    return pool_spreads(Spread(mean_and_sd(values)[1] or 0.0, len(values) - 1) for values in cells if len(values) > 1)
+
+
+def find_rivals(cells: Sequence[Sequence[float]], picked: int, spread: Spread) -> list[int]:
+    """Returns the indices of the cells that are not surely below the picked one, highest mean first.
+
+    One-sided t tests share 5% equally (Bonferroni), each with the deviation `spread`, or a cell's own where that is
+    larger. The truly best cell is the pick or one of these in 95% at least, however the pick was chosen: it is left out
+    only if one of the others is wrongly called better (subset selection, Gupta 1965, Technometrics 7(2)).
+    """
+    means_N = np.array([fmean(values) for values in cells])
+    noise_N = np.array([max(spread.sd, mean_and_sd(values)[1] or 0.0) ** 2 / len(values) for values in cells])
+    half_N = student(2 * FAMILY / max(1, len(cells) - 1), spread.freedom) * np.sqrt(noise_N + noise_N[picked])
+    near = np.flatnonzero(means_N[picked] - means_N <= half_N)
+    return sorted((int(cell) for cell in near if cell != picked), key=lambda cell: -means_N[cell])
 
 
 SEEDS_PICKED = (1, 3, 5, 10)

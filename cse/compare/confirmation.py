@@ -14,6 +14,7 @@ import yaml
 from analysis.answers.imported import IMPORTED
 from analysis.answers.lookup import space_of_sweep, spaces_of_run, sweep_of
 from analysis.answers.models import NAME_DIGITS, PICK_NAME, Model, differing_settings, model_of, split_name
+from analysis.answers.picks import Rivals, rivals_of
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.ledger.schema import digest
 from analysis.sweep_spec import Confirmation
@@ -68,6 +69,8 @@ class ConfirmationPlan:
     """Name of the pick with its fresh seeds alone."""
     against: str
     """Name of the reference with its fresh seeds alone, or of a model that is taken as it is."""
+    rivals: Rivals | None
+    """Cells of the sweep that cannot be told from the pick; None for a cell that was named, and for the only one."""
 
     @property
     def sweep(self) -> str:
@@ -86,6 +89,7 @@ class ConfirmationPlan:
         return [
             f"confirms {confirms.sweep}:{confirms.cell} ({place})",
             f"against {confirms.reference}, on seeds {tell_seeds(confirms.seeds)}, which no run of either has",
+            *([self.rivals.line()] if self.rivals else []),
         ]
 
 
@@ -133,6 +137,7 @@ def prepare(
     return ConfirmationPlan(
         request, confirms, len(cells), cells[0].rule, f"{resolved.space.id}:{PICK}",
         f"{resolved.space.id}:{REFERENCE}" if reference.runs else against,
+        rivals_of(cells, ledger) if len(cells) > 1 and cell in ("", PICK_NAME) else None,
     )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ class QuestionJudgement:
     judgements: Mapping[str, Judgement]
 
     def pick_lines(self) -> list[str]:
-        """Returns a line on the pick for people; empty for none."""
-        return [self.pool.line(self.picked, self.terms.family)] if self.pool else []
+        """Returns lines on the pick for people; empty for none."""
+        return self.pool.lines(self.picked, self.terms.family) if self.pool else []
 
 
 def judge_question(

@@ -10,6 +10,7 @@ import typer
 from analysis.answers import baselines
 from analysis.answers.imported import metric_of_runs
 from analysis.answers.lookup import space_of_sweep, sweep_of
+from analysis.answers.picks import Rivals, rivals_of
 from analysis.answers.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, dump_json, spell_key
 from analysis.ledger import Ledger
@@ -128,6 +129,8 @@ class Best:
     cells: Sequence[RankedCell]
     pick: Pick | None
     """None where no run is finished."""
+    rivals: Rivals | None = None
+    """Cells that cannot be told from the pick; null where the sweep has no other one."""
     test: HeldOutScores | None = field(default=None, metadata=OPTIONAL)
     remarks: Sequence[str] | None = field(default=None, metadata=OPTIONAL)
     """Lines on the picked cell's runs: few seeds, and runs that trained without signal."""
@@ -152,7 +155,9 @@ class Best:
         table = listing(rows, "text", "no finished run yet", spare=("folder", "best"))
         if self.pick is None:
             return preface + table
-        sentences = describe_pick(self.pick, self.digits, sign) + (self.test.lines() if self.test else [])
+        sentences = describe_pick(self.pick, self.digits, sign)
+        sentences += [self.rivals.line(self.digits)] if self.rivals else []
+        sentences += self.test.lines() if self.test else []
         remarks = [f"of the pick: {line}" for line in self.remarks or ()]
         return f"{preface}{table}\n\n" + screen.prose("\n".join([*sentences, *remarks]), indent="  ")
 
@@ -179,6 +184,7 @@ def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: Held
         differing=differing,
         cells=[_rank(cell) for cell in cells[:top]],
         pick=pick,
+        rivals=rivals_of(cells, opened) if len(cells) > 1 else None,
         test=scores,
         remarks=[*_few_seeds(cells), *baselines.idle(picked.runs, opened).lines()],
         turned=metric.name if metric and metric.turned else "",

@@ -12,7 +12,17 @@ import scipy.stats
 
 from analysis.statistics import surface
 from analysis.statistics.agreement import concordance, correlate_seeds
-from analysis.statistics.selection import best_of_seeds, expect_best, expect_best_by, find_seeds_for, select, shrunken
+from analysis.statistics.basics import Spread
+from analysis.statistics.selection import (
+    best_of_seeds,
+    expect_best,
+    expect_best_by,
+    find_rivals,
+    find_seeds_for,
+    pool_cells,
+    select,
+    shrunken,
+)
 from analysis.statistics.surface import clip_broken, coordinates, lower_bounds
 from analysis.tables.columns import Entry
 from analysis.tables.ordering import order_entries
@@ -323,3 +333,32 @@ def test_rho_by_hand_and_from_tables_that_have_it() -> None:
     rng = np.random.default_rng(0)
     values = np.sqrt(0.7) * rng.normal(size=(4000, 1)) + np.sqrt(0.3) * rng.normal(size=(4000, 6))
     assert correlate_seeds(values + np.arange(6)) == pytest.approx(0.7, abs=0.02)
+
+
+def test_rivals_by_hand() -> None:
+    """Two others at 2.5% each: t(2) = 4.303. Of one run each at deviation 1 half is 6.085; a cell of 4 runs has 4.811,
+    and one whose own deviation is 3 has 13.607."""
+    assert find_rivals([[70.0], [64.0], [63.9]], 0, Spread(1.0, 2)) == [1]
+    assert find_rivals([[70.0], [65.2, 65.2, 65.2, 65.2], [65.1] * 4], 0, Spread(1.0, 2)) == [1]
+    assert find_rivals([[56.5], [70.0], [53.0, 56.0, 59.0, 58.0]], 1, Spread(1.0, 2)) == []
+    assert find_rivals([[70.0], [60.0], [56.5, 62.5]], 0, Spread(1.0, 2)) == [2], "its own deviation is 4.243"
+    assert find_rivals([[70.0], [71.0], [72.0]], 0, Spread(1.0, 2)) == [2, 1], "a search's pick need not be the highest"
+    assert find_rivals([[70.0]], 0, Spread(1.0, 2)) == []
+
+
+@pytest.mark.parametrize("noise", [1.0, 3.0], ids=["equal deviations", "the best cell is three times as noisy"])
+@pytest.mark.parametrize("seeds", [1, 2, 3, 5])
+def test_the_best_cell_is_the_pick_or_one_of_its_rivals(seeds: int, noise: float) -> None:
+    """600 sweeps of 12 cells whose true scores deviate by 0.3, runs by 0.84; single runs with the deviation of 16
+    others."""
+    generator, cells, held = np.random.default_rng(seeds), 12, 0
+    for _ in range(600):
+        truth = 70 + 0.3 * generator.normal(size=cells)
+        best = int(truth.argmax())
+        deviations = np.full(cells, 0.84)
+        deviations[best] *= noise if seeds > 2 else 1.0
+        scores = truth[:, None] + deviations[:, None] * generator.normal(size=(cells, seeds))
+        spread = pool_cells(scores.tolist()) or Spread(float(0.84 * generator.normal(size=16).std(ddof=1)), 15)
+        picked = int(scores.mean(axis=1).argmax())
+        held += best in (picked, *find_rivals(scores.tolist(), picked, spread))
+    assert held / 600 >= 0.95

@@ -9,7 +9,7 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
-from tests.commands import refused
+from tests.commands import printed, refused
 from tests.cse.compare.models import INPUTS, SET, A, B, Capture, Names, book, cell, facts, score
 from tests.cse_train.encoders import write_encoder
 from tests.run_values import book_run
@@ -29,7 +29,11 @@ def test_the_best_cell_follows_the_rule_of_best(capsys: Capture, two: Names, led
     for seed, name in enumerate(book(ledger, 0.32, [90.0, 91.0, 92.0])):
         ledger.link("E7", [(name, cell(0.32).key, seed)])
     assert facts(capsys, "best", "E7")["pick"]["cell"] == {"method.dup_rate": 0.32}
-    assert facts(capsys, "gate", "E7:best", "--against", B)["candidate"]["label"] == "E7:method.dup_rate=0.32"
+    made = facts(capsys, "gate", "E7:best", "--against", B)
+    assert made["candidate"]["label"] == "E7:method.dup_rate=0.32"
+    assert (made["picked_of"]["rivals"]["cells"], made["picked_of"]["rivals"]["others"]) == ([], 2)
+    assert "cannot be told from it: 0 of 2 other cells; at a" in printed(capsys, "gate", "E7:best", "--against", B)
+    assert "rivals" not in facts(capsys, "gate", "E7:dup_rate=0.32", "--against", B)["picked_of"]
 
 
 def test_a_pick_that_is_not_there_is_one_line(capsys: Capture, ledger: Ledger) -> None:

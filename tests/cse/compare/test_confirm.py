@@ -131,6 +131,7 @@ def test_the_same_command_again_trains_nothing_and_gives_the_same_word(capsys: C
     first = printed(capsys, *ASKED)
     assert "confirms mine:train.learning_rate=0.0003 (one of 3 cells, ranked by the highest mean dev score" in first
     assert f"against {BASE}, on seeds 3 to 6, which no run of either has" in first
+    assert "cannot be told from it: 0 of 2 other cells; at a deviation over seeds of 1.00 (the sweep's own" in first
     assert "over the fresh seeds 3 to 6 alone, which took no part in the choice (sweep confirm-mine-" in first
     again = printed(capsys, *ASKED)
     assert len(training.trained) == 8 and "8/8 already in the ledger, 0 run" in again

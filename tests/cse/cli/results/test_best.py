@@ -91,6 +91,39 @@ def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
     assert "optimism of its best run: 62.00 against 61.00 of its other seeds" in text
 
 
+def test_the_pick_comes_with_the_cells_that_cannot_be_told_from_it(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger
+) -> None:
+    """Half is t(12) at 5% / 11, 3.106, times the deviation 0.707, times the root of 2 / 2: 2.196, so that two cells are
+    within; of single runs the deviation is that of 24 runs of this setting, 3.51."""
+    rivals = json.loads(printed(capsys, "best", "mine", "--format", "json"))["rivals"]
+    assert rivals["cells"] == ["method.temperature=10", "method.temperature=9"] and rivals["others"] == 11
+    assert (rivals["deviation"], rivals["source"]) == (pytest.approx(0.5**0.5), "the sweep's own seeds")
+    text = " ".join(printed(capsys, "best", "mine").split())
+    names = "method.temperature=10, method.temperature=9; at a deviation over seeds of 0.71 (the sweep's own seeds)"
+    assert f"cannot be told from it: 2 of 11 other cells: {names}" in text
+    ledger.record_sweep("single", SweepSpec({"title": "t"}))
+    for cell in (0, 4, 11):
+        ledger.link("single", [(f"cell{cell}-seed0", {"method.temperature": cell}, 0)])
+    rivals = json.loads(printed(capsys, "best", "single", "--format", "json"))["rivals"]
+    assert (rivals["cells"], rivals["others"]) == (["method.temperature=4"], 2)
+    assert rivals["source"] == "24 runs of 1 setting in the ledger"
+
+
+def test_without_two_seeds_in_the_ledger_no_rival_is_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened = Ledger.open(tmp_path / "results" / "ledger.db")
+    opened.record_sweep("mine", SweepSpec({"title": "t"}))
+    for rate, value in ((0.0001, 60.0), (0.0003, 61.0)):
+        flat = {**FLAT, "train.learning_rate": rate, "train.seed": 0}
+        book_run(opened, f"rate{rate}", flat, method="simcse", seed=0, identity={}, best=value)
+        opened.link("mine", [(f"rate{rate}", {"train.learning_rate": rate}, 0)])
+    assert json.loads(printed(capsys, "best", "mine", "--format", "json"))["rivals"]["cells"] is None
+    assert "cannot be told from it: not known, the ledger has no two seeds" in printed(capsys, "best", "mine")
+
+
 def test_runs_of_a_cell_on_two_corpora_are_two_rows(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     """They were one row of n 4 with an invented sd."""
     for seed in range(2):
