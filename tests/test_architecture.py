@@ -78,8 +78,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.data_paths cse_train.fields",
     "analysis.statistics": "",
     "analysis.frames": "analysis.ledger",
-    "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
-    "analysis.sweep_spec cse_train.results",
+    "analysis.tables": "analysis.documents analysis.run_state analysis.ledger analysis.statistics "
+    "cse_train.evaluate.correlation analysis.sweep_spec cse_train.results",
     "analysis.answers.judge": "analysis.statistics analysis.sweep_spec analysis.tables",
     "analysis.render": "analysis.answers.judge analysis.documents analysis.statistics analysis.tables "
     "cse_train.reading",

@@ -13,9 +13,8 @@ from analysis.answers.lookup import space_of_sweep
 from analysis.documents import HIDDEN, OPTIONAL
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.matching import match, match_on
-from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.run_state import RunState
-from analysis.tables.columns import Entry, entry_of
+from analysis.tables.columns import Entry, SeedPicks, entry_of
 from analysis.tables.results import BEST_COLUMN, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, PaperRow, TableSpec
 from cse_train.fields import Settings
@@ -282,13 +281,13 @@ def _explain(
 def _summarise(column: str, runs: Sequence[SeedRun], scale: MetricScale, published: float | None) -> ColumnNumbers:
     values = {run.seed: value for run in runs if (value := run.values[column]) is not None}
     dev_scores = {run.seed: value for run in runs if (value := run.dev[column]) is not None}
-    entry = entry_of(values, published, dev=dev_scores)
+    entry = entry_of(values, published, dev=dev_scores, scale=scale)
     return ColumnNumbers(
         n=entry.n,
         mean=entry.mean,
         sd=entry.sd,
         published=published,
-        best_of=pick_seeds(entry, scale),
+        best_of=entry.best_of,
         entry=entry,
         scale=scale,
     )

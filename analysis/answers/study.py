@@ -24,7 +24,7 @@ from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
 from analysis.study.study import Spent, Study, read_study, sum_cost
 from analysis.tables.aggregate import Row, Table, aggregate
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.labels import label, some, varying
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
@@ -360,7 +360,7 @@ def add_left_out(table: Table, resolved: ResolvedSpace) -> Table:
     if all(identify(key) in rows for key in keys):
         return table
     empty = [
-        Row(key, {column: Entry(0, None, None, row.cells.get(column)) for column in table.spec.columns})
+        Row(key, {column: entry_of({}, row.cells.get(column)) for column in table.spec.columns})
         for key, row in zip(keys, printed, strict=True)
     ]
     every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
@@ -376,7 +376,7 @@ def best_cells(table: Table, winners: Sequence[Any]) -> Table:
     names = {identify(key) for key in winners}
     listed = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
     listed_keys = {identify(row.key) for row in listed}
-    empty = {column: Entry(0, None, None, None) for column in table.spec.columns}
+    empty = dict.fromkeys(table.spec.columns, entry_of({}))
     missing: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in listed_keys]
     places = {identify(row.key): place for place, row in enumerate(ranked, start=1)}
     notes = [f"best {min(TOP, len(finished))} of {len(finished)} cells that the search has finished"]

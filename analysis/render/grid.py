@@ -3,14 +3,13 @@
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from analysis.render.best_of import best_of_lines
 from analysis.render.markup import Markup
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry, differ
 from analysis.tables.labels import axis_text, differing_line, label
-from analysis.tables.spec import SettingDifference, TableSpec, identify
+from analysis.tables.spec import SettingDifference, identify
 
 NO_AXES = "model"
 """Header of the names in a table whose rows are all the paper's."""
@@ -96,14 +95,9 @@ def difference(measured: float | None, published: float | None) -> float | None:
 
 def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     """Returns the paper's value in every row, its untrained rows last, each with whether it is a misprint."""
-    fixes = misprints(table.spec)
-    values = [(row.entries[column].published, column in fixes.get(identify(row.key), {})) for row in table.rows]
+    entries = [row.entries[column] for row in table.rows]
+    values = [(entry.published, entry.recomputed is not None) for entry in entries]
     return values + [(row.cells.get(column), column in row.recomputed) for row in table.spec.references]
-
-
-def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
-    """Returns identity of a published row with a misprint -> {column: value by the row's other numbers}."""
-    return {identify(row.key): row.recomputed for row in spec.published if row.recomputed}
 
 
 def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:

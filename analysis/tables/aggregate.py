@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from analysis.documents import spell_key
 from analysis.ledger import UntrainedScore
 from analysis.run_state import RunState
 from analysis.statistics.basics import Spread, pool_spreads
@@ -17,6 +18,7 @@ from analysis.tables.results import require_one_precision
 from analysis.tables.spec import (
     Key,
     MetricScale,
+    PaperRow,
     RunValue,
     SettingDifference,
     TableError,
@@ -70,10 +72,10 @@ class UntrainedModel:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: its axis values and an entry for every column."""
+    """One row of a table: its axis values, and column -> entry."""
 
     key: Key
-    entries: dict[str, Entry]
+    entries: Mapping[str, Entry] = field(metadata=spell_key("cells"))
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def aggregate(
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
-    printed = {identify(row.key): row.cells for row in spec.published}
+    printed = {identify(row.key): row for row in spec.published}
     keys = spec.rows
     if not keys:  # in order of first appearance
         by_identity: dict[Identity, Key] = {
@@ -204,17 +206,25 @@ def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
 
 def _row(
     spec: TableSpec, key: Key, values: Values, no_signal_runs: Set[str],
-    printed: Mapping[Identity, Mapping[str, float]], failed: Mapping[tuple[Identity, str], int],
+    printed: Mapping[Identity, PaperRow], failed: Mapping[tuple[Identity, str], int],
 ) -> Row:  # fmt: skip
     name = identify(key)
-    paper = printed.get(name, {})
+    paper = printed.get(name, PaperRow(cells={}))
     entries = {}
     for column in spec.columns:
         runs = values.get((name, column), {})
         dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
         no_signal_seeds = [seed for seed, run in runs.items() if run.signature in no_signal_runs]
         of_seeds = {seed: run.value for seed, run in runs.items()}
-        entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev, failed.get((name, column), 0))
+        entries[column] = entry_of(
+            of_seeds,
+            paper.cells.get(column),
+            no_signal_seeds,
+            dev,
+            failed.get((name, column), 0),
+            recomputed=paper.recomputed.get(column),
+            scale=spec.scales.get(column),
+        )
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 

@@ -1,58 +1,63 @@
 """Entry of a table with its seeds, and column of entries for verdicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
+from analysis.documents import HIDDEN, OPTIONAL
 from analysis.statistics.basics import Spread, mean_and_sd, welch
 from analysis.statistics.contrasts import Array
-from analysis.statistics.selection import BestOf, best_of_seeds, find_seeds_for
+from analysis.statistics.selection import best_of_seeds, find_seeds_for
 from analysis.tables.spec import MetricScale
 
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class SeedPicks:
+    """Worth of the best of some seeds by dev, for each number of seeds."""
+
+    seeds: Sequence[int]
+    expected: Sequence[float]
+    """Expected score of the seed with the best dev score."""
+    error: Sequence[float | None]
+    """Standard error of the expected score."""
+    range: Sequence[tuple[float, float] | None]
+    """Range that holds 95% of the picks; None for too few seeds."""
+    for_published: int | None = field(default=0, metadata=OPTIONAL)
+    """Fewest seeds whose best is expected to reach the published value, None if none do; 0 without such a value."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry of a table: mean and sd (divisor n - 1) over seeds, and the published value."""
+    """One entry of a table with every seed, from which a page can be judged again."""
 
     n: int
     mean: float | None
     sd: float | None
+    """Standard deviation over seeds, with divisor n - 1."""
     published: float | None
-    values: tuple[float, ...] = ()
-    """Scores of the entry's runs, one per seed, in the order of the seeds."""
-    seeds: tuple[int, ...] = ()
-    """Seeds of the entry's runs, in ascending order, one for each of `values`."""
-    idle: tuple[int, ...] = ()
+    delta: float | None
+    """Mean minus the published value."""
+    seeds: Sequence[int]
+    """Seeds of the entry's runs, in ascending order."""
+    values: Sequence[float]
+    """Scores, in the order of the seeds."""
+    idle: Sequence[int]
     """Seeds whose runs show no signal of training."""
-    dev: tuple[float, ...] = ()
-    """Dev scores of the runs, in the order of the seeds; empty where one is missing, and for the dev set's column."""
-    failed: int = 0
+    best_of: SeedPicks | None = field(default=None, metadata=OPTIONAL)
+    """Absent for fewer than three seeds, where a dev score is missing, and for the dev set's column."""
+    recomputed: float | None = field(default=None, metadata=OPTIONAL)
+    """Value that the row's other published numbers give, where the published one is a misprint."""
+    failed: int = field(default=0, metadata=HIDDEN)
     """Number of the entry's runs that ended by an error of their own and have no value, such as a diverged loss."""
-
-    @property
-    def best_of(self) -> list[BestOf]:
-        """Worth of the best of some of the entry's seeds by dev; empty for fewer than three seeds."""
-        return best_of_seeds(self.dev, self.values) if self.dev else []
-
-    def seeds_for_published(self, scale: MetricScale) -> int | None:
-        """Returns the fewest seeds whose best by dev is expected to reach the published value; None if none do."""
-        if self.published is None or not self.dev:
-            return None
-        return find_seeds_for(self.dev, self.values, self.published, lower=scale.better == "lower")
 
     @property
     def has_signal(self) -> bool:
         """True if more than half of the entry's runs show a signal of training."""
         return 2 * len(self.idle) < self.n
-
-    @property
-    def delta(self) -> float | None:
-        """Mean over seeds minus the published value; None if one is missing."""
-        return None if self.mean is None or self.published is None else self.mean - self.published
 
     def as_dict(self) -> dict[str, float | None]:
         """Returns the entry as plain data without single seeds."""
@@ -68,14 +73,44 @@ def entry_of(
     idle: Iterable[int] = (),
     dev: Mapping[int, float] = NO_DEV,
     failed: int = 0,
+    *,
+    recomputed: float | None = None,
+    scale: MetricScale | None = None,
 ) -> Entry:
     """Makes an entry from values by seed; `idle` holds seeds without signal, `dev` the dev scores of none or all,
-    `failed` counts runs without a value that ended by an error of their own."""
+    `failed` counts runs without a value that ended by an error of their own. Without a scale, higher is better."""
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    dev_scores = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
-    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), dev_scores, failed)
+    dev_scores = [dev[seed] for seed in order] if dev.keys() >= seeds.keys() else []
+    return Entry(
+        n=len(values),
+        mean=mean,
+        sd=sd,
+        published=published,
+        delta=None if mean is None or published is None else mean - published,
+        seeds=order,
+        values=values,
+        idle=tuple(sorted(idle)),
+        best_of=_pick_seeds(dev_scores, values, published, scale is not None and scale.better == "lower"),
+        recomputed=recomputed,
+        failed=failed,
+    )
+
+
+def _pick_seeds(
+    dev: Sequence[float], values: Sequence[float], published: float | None, lower: bool
+) -> SeedPicks | None:
+    best_of = best_of_seeds(dev, values) if dev else []
+    if not best_of:
+        return None
+    return SeedPicks(
+        seeds=[best.seeds for best in best_of],
+        expected=[best.expected for best in best_of],
+        error=[best.error for best in best_of],
+        range=[best.spread for best in best_of],
+        for_published=0 if published is None else find_seeds_for(dev, values, published, lower=lower),
+    )
 
 
 def differ(left: Entry, right: Entry) -> bool:

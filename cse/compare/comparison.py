@@ -19,7 +19,7 @@ from analysis.render.verdicts import LACKING_SHOWN
 from analysis.statistics.basics import sureness
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.aggregate import Row, Table
-from analysis.tables.columns import Entry, Interval
+from analysis.tables.columns import Entry, Interval, entry_of
 from analysis.tables.labels import number_of
 from analysis.tables.spec import SettingDifference, TableSpec
 from cse.cli import screen
@@ -369,4 +369,4 @@ def table(first: Comparison) -> Table:
 
 
 def _entry(side: SideAnswer) -> Entry:
-    return Entry(side.n, side.mean, side.sd, None, tuple(side.values), tuple(side.seeds), tuple(side.idle))
+    return entry_of(dict(enumerate(side.values)))

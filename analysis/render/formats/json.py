@@ -7,42 +7,13 @@ from typing import cast
 
 from analysis.answers.judge import TableWord, Verdicts
 from analysis.documents import OPTIONAL, document
-from analysis.render.best_of import SeedPicks, pick_seeds
-from analysis.render.grid import difference, difference_line, list_differences, misprints
+from analysis.render.grid import difference, difference_line, list_differences
 from analysis.statistics.agreement import Concordance
 from analysis.tables.aggregate import Row, Table, UntrainedModel
 from analysis.tables.columns import Interval
 from analysis.tables.ordering import Ordering
 from analysis.tables.ordering import Word as OrderWord
-from analysis.tables.spec import Key, PaperRow, identify
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableCell:
-    """One entry of a table with every seed, from which a page can be judged again."""
-
-    n: int
-    mean: float | None
-    sd: float | None
-    published: float | None
-    delta: float | None
-    """Mean minus the published value."""
-    seeds: Sequence[int]
-    values: Sequence[float]
-    """Scores, in the order of the seeds."""
-    idle: Sequence[int]
-    """Seeds whose runs show no signal of training."""
-    best_of: SeedPicks | None = field(default=None, metadata=OPTIONAL)
-    recomputed: float | None = field(default=None, metadata=OPTIONAL)
-    """Value that the row's other published numbers give, where the published one is a misprint."""
-
-
-@dataclass(frozen=True)
-class RowCells:
-    """One row of a table: its axis values, and column -> entry."""
-
-    key: Key
-    cells: Mapping[str, TableCell]
+from analysis.tables.spec import Key, PaperRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +120,7 @@ class TableDocument:
     """Line on settings, other than the axes, in which rows differ."""
     axes: Sequence[str]
     columns: Sequence[str]
-    rows: Sequence[RowCells]
+    rows: Sequence[Row]
     no_signal: str
     """Reason why no two rows may be compared; empty if they may."""
     references: Sequence[ReferenceRow]
@@ -168,7 +139,6 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> TableDocument:
     """Returns the table with numbers in full."""
     is_judged = verdicts is not None or ordering is not None
-    fixes = misprints(table.spec)
     placed = [
         PlacedVerdict(
             key=table.rows[index].key,
@@ -190,7 +160,7 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
         differing=difference_line(table),
         axes=table.spec.axes,
         columns=table.spec.columns,
-        rows=[RowCells(row.key, _cells(table, row, fixes.get(identify(row.key), {}))) for row in table.rows],
+        rows=table.rows,
         no_signal=table.no_signal,
         references=[_reference(row, table.untrained.get(row.label)) for row in table.spec.references],
         protocol=table.protocol,
@@ -201,25 +171,6 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
         verdicts=placed if is_judged else None,
         ordering=[_order(table, order) for order in ordering or ()] if is_judged else None,
     )
-
-
-def _cells(table: Table, row: Row, fixes: Mapping[str, float]) -> dict[str, TableCell]:
-    """Returns column -> the row's entry; `fixes` is column of a misprint -> recomputed value."""
-    return {
-        column: TableCell(
-            n=entry.n,
-            mean=entry.mean,
-            sd=entry.sd,
-            published=entry.published,
-            delta=entry.delta,
-            seeds=entry.seeds,
-            values=entry.values,
-            idle=entry.idle,
-            best_of=pick_seeds(entry, table.scale(column)),
-            recomputed=fixes.get(column),
-        )
-        for column, entry in row.entries.items()
-    }
 
 
 def _reference(row: PaperRow, model: UntrainedModel | None) -> ReferenceRow:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from analysis.answers.judge import Judgement, Terms, judge, reference_row
-from analysis.statistics.basics import mean_and_sd
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Row, Table
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.spec import TableError, TableSpec
 
 T2 = 4.302653
@@ -22,9 +21,7 @@ def table_of(*rows: tuple[Sequence[float], float | None], default: dict[str, Any
     """A table of one column `dev` and one axis `x` from (values per seed, published value)."""
     made = []
     for index, (values, published) in enumerate(rows):
-        mean, sd = mean_and_sd(list(values))
-        cell = Entry(len(values), mean, sd, published, tuple(values), tuple(range(len(values))))
-        made.append(Row({"x": index}, {"dev": cell}))
+        made.append(Row({"x": index}, {"dev": entry_of(dict(enumerate(values)), published)}))
     spec = TableSpec(id="T", axes=["x"], columns=["dev"], default=default)
     return Table(spec, made, [], {}, [])
 
@@ -241,8 +238,8 @@ def test_no_seed_would_bring_signal() -> None:
 
 
 def test_half_of_the_runs_are_not_most_of_them() -> None:
-    values = Entry(2, 60.0, 0.1, 84.0, (59.9, 60.1), (0, 1), SIDES["half"])
-    assert not values.has_signal and Entry(3, 60.0, 0.1, 84.0, (60.0,) * 3, (0, 1, 2), SIDES["half"]).has_signal
+    values = entry_of({0: 59.9, 1: 60.1}, 84.0, SIDES["half"])
+    assert not values.has_signal and entry_of(dict.fromkeys(range(3), 60.0), 84.0, SIDES["half"]).has_signal
 
 
 def test_a_word_stays_from_the_look_that_gave_it() -> None:

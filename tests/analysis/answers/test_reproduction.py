@@ -9,7 +9,7 @@ from analysis.answers.judge import judge
 from analysis.answers.paper_scale import name_scale, tell_unlike, unlike_paper
 from analysis.answers.study import add_left_out, best_cells
 from analysis.tables.aggregate import Row, Table, aggregate
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.spec import TableSpec
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -37,10 +37,8 @@ def test_generators_without_a_counterpart_say_not_run() -> None:
 
 
 def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:
-    cells = {x: Entry(1, float(x), None, None, (float(x),), (0,)) for x in range(20)}
-    rows = [Row({"x": x}, {"dev": cell}) for x, cell in cells.items()] + [
-        Row({"x": 99}, {"dev": Entry(0, None, None, 8.0)})
-    ]
+    cells = {x: entry_of({0: float(x)}) for x in range(20)}
+    rows = [Row({"x": x}, {"dev": cell}) for x, cell in cells.items()] + [Row({"x": 99}, {"dev": entry_of({}, 8.0)})]
     found = best_cells(Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, []), [{"x": 3}, {"x": 99}])
     assert [row.key["x"] for row in found.rows] == [*range(19, 9, -1), 3, 99]
     assert found.notes == [

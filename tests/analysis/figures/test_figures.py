@@ -18,7 +18,7 @@ from analysis.figures.table import axis_plot
 from analysis.statistics.importance import importance
 from analysis.study.figure_data import EDGES, RATING_GROUPS, Band, Plane, PlanePoint, RatingHistogram, SpentBudget
 from analysis.tables.aggregate import Baseline, Row, Table, aggregate
-from analysis.tables.columns import Entry, entry_of
+from analysis.tables.columns import entry_of
 from analysis.tables.spec import PaperRow, TableSpec
 from search_spaces.catalog import load_space
 from tests.analysis.figures.boxes import faults
@@ -179,12 +179,12 @@ def looked_at(figure: Figure, name: str) -> list[str]:
     return lines
 
 
-def seeds_of(entry: dict[str, Any]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Values and seeds that have the entry's mean and deviation: a page says no more of them."""
+def seeds_of(entry: dict[str, Any]) -> list[float]:
+    """Values of seeds that have the entry's mean and deviation: a page says no more of them."""
     places = np.arange(entry["n"]) - (entry["n"] - 1) / 2
     unit = places / places.std(ddof=1) if entry["n"] > 1 else places
     values = [] if entry["mean"] is None else entry["mean"] + (entry["sd"] or 0.0) * unit
-    return tuple(map(float, values)), tuple(range(len(values)))
+    return list(map(float, values))
 
 
 def table_of(file: Path, *, searched: bool = False) -> Table:
@@ -193,7 +193,7 @@ def table_of(file: Path, *, searched: bool = False) -> Table:
     rows = [
         Row(
             row["key"],
-            {c: Entry(e["n"], e["mean"], e["sd"], e["published"], *seeds_of(e)) for c, e in row["cells"].items()},
+            {c: entry_of(dict(enumerate(seeds_of(e))), e["published"]) for c, e in row["cells"].items()},
         )
         for row in plain["rows"]
     ]
@@ -221,9 +221,7 @@ def test_the_table_of_a_search_of_four_axes() -> None:
     axes = ["train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple"]
     keys = [dict(zip(axes, (10 ** -(3 + 2 * u[0]), 0.01 + u[1] / 9, u[2], 1 + u[3]), strict=True))
             for u in generator.uniform(size=(10, 4))]  # fmt: skip
-    rows = [
-        Row(key, {"sts_dev": Entry(2, 60 + i, 0.5, None, (59.5 + i, 60.5 + i), (0, 1))}) for i, key in enumerate(keys)
-    ]
+    rows = [Row(key, {"sts_dev": entry_of({0: 59.5 + i, 1: 60.5 + i})}) for i, key in enumerate(keys)]
     spec = TableSpec(id="X", title="A search", axes=axes, columns=["sts_dev"], searched=True)
     figure = axis_plot(Table(spec, rows, [Baseline(WITHOUT[0], {"sts_dev": 20.0})], {}, []))
     assert looked_at(figure, "table-search") == []

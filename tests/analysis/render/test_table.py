@@ -19,9 +19,8 @@ from analysis.render.formats import render
 from analysis.render.formats.csv import cell
 from analysis.render.formats.tex import LATEX
 from analysis.render.verdicts import order_said
-from analysis.statistics.basics import mean_and_sd
 from analysis.tables.aggregate import Baseline, Row, Table, aggregate
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.labels import axis_text, label
 from analysis.tables.ordering import Ordering, PairDifference, orderings
 from analysis.tables.pair_cosines import ColumnCosines
@@ -256,8 +255,7 @@ def test_a_column_has_the_decimals_that_the_paper_prints() -> None:
 def judged_table() -> Table:
     values = {0.1: [60.0, 60.2, 59.8], 0.2: [61.0, 61.1, 60.9], 0.3: [62.0, 62.2, 61.9]}
     rows = [
-        Row({"method.rate": rate}, {"dev": Entry(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
-        for rate, own in values.items()
+        Row({"method.rate": rate}, {"dev": entry_of(dict(enumerate(own)), 84 - rate)}) for rate, own in values.items()
     ]
     return Table(TableSpec(id="T", axes=["method.rate"], columns=["dev"]), rows, [], {}, [])
 

@@ -24,7 +24,7 @@ from analysis.statistics.selection import (
     shrunken,
 )
 from analysis.statistics.surface import clip_broken, coordinates, lower_bounds
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.ordering import order_entries
 
 
@@ -254,10 +254,6 @@ def test_fifty_public_seeds_of_simcse_on_bert_base() -> None:
     assert find_seeds_for(dev, test, 76.25) == 20
 
 
-def cell(values: dict[int, float]) -> Entry:
-    return Entry(len(values), None, None, None, tuple(values.values()), tuple(values))
-
-
 def test_W_by_hand() -> None:
     """Ranks 123, 123, 132: sums 3, 7, 8 around 6, so S = 14 of at most 9 * 2 = 18."""
     found = concordance(np.array([[1.0, 2, 3], [10, 20, 30], [5, 9, 7]]), np.random.default_rng(0))
@@ -306,7 +302,12 @@ def test_rows_that_move_together_make_p_too_small() -> None:
 
 
 def test_only_seeds_that_all_rows_have_are_asked() -> None:
-    rows = [cell({0: 1.0, 1: 9.0, 2: 1.0}), cell({0: 2.0, 2: 2.0}), cell({}), cell({2: 3.0, 0: 3.0, 3: 0.0})]
+    rows = [
+        entry_of({0: 1.0, 1: 9.0, 2: 1.0}),
+        entry_of({0: 2.0, 2: 2.0}),
+        entry_of({}),
+        entry_of({2: 3.0, 0: 3.0, 3: 0.0}),
+    ]
     found = order_entries(rows, np.random.default_rng(0))
     assert found is not None and (found.w, found.seeds, found.rows) == (1.0, 2, 3)
 
@@ -323,7 +324,7 @@ def test_only_seeds_that_all_rows_have_are_asked() -> None:
     ids=["no rows", "two rows", "one seed", "equal rows", "no common seed"],
 )
 def test_too_little_to_say(rows: list[dict[int, float]]) -> None:
-    assert order_entries([cell(row) for row in rows], np.random.default_rng(0)) is None
+    assert order_entries([entry_of(row) for row in rows], np.random.default_rng(0)) is None
 
 
 def test_rho_by_hand_and_from_tables_that_have_it() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.basics import holm, mean_and_sd
+from analysis.statistics.basics import holm
 from analysis.statistics.spearman_bootstrap import draw_counts, resample_pairs
 from analysis.tables.aggregate import Row, Table
-from analysis.tables.columns import Entry
+from analysis.tables.columns import entry_of
 from analysis.tables.ordering import measure_chance, orderings, pair_differences, resample_means, tau_b, tau_interval
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
@@ -17,7 +17,7 @@ from analysis.tables.spec import TableSpec
 
 def table_of(values: list[list[float]], published: list[float | None]) -> Table:
     rows = [
-        Row({"x": i}, {"dev": Entry(len(v), *mean_and_sd(v), printed, tuple(v), tuple(range(len(v))))})
+        Row({"x": i}, {"dev": entry_of(dict(enumerate(v)), printed)})
         for i, (v, printed) in enumerate(zip(values, published, strict=True))
     ]
     return Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, [])
