@@ -20,8 +20,8 @@ DIFFERENCES_SHOWN = 3
 SEED_ADVICE = "--seed NAME names what says it"
 
 
-SEED_WORD = re.compile(r"(.*[^a-z])?seed", re.IGNORECASE)
-"""Pattern of a name whose last word is seed: `Seed`, `random_seed`, `config/seed`."""
+SEED_WORD = re.compile(r"(.*[^a-z])?(seed|random_state)", re.IGNORECASE)
+"""Pattern of a name whose last word is seed, as `config/seed` and `random_seed`; scikit-learn calls it random_state."""
 SEED_TOKEN = re.compile(
     r"[-_. ]*(?<![A-Za-z0-9])(?:(?:random|rng)[-_ ]?)?(?:seed|rs|s)[-_= ]?(\d+)(?![A-Za-z0-9]|\.\d)", re.IGNORECASE
 )
@@ -145,8 +145,16 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
 
     A run without a seed keeps the one from an earlier import (`numbers`: ID -> seed); else it gets the lowest free seed
     of its configuration, in the order in which the runs began, or are listed. Raises ConfigError where two runs of one
-    configuration have the same seed.
+    configuration have the same seed, and for a word beside whole numbers: a row of means is no run.
     """
+    if any(seed_of(run) is not None for run in runs):
+        for run in runs:
+            for name in SEED_NAMES:
+                value = run.settings.get(name)
+                if isinstance(value, str) and not re.search(r"\d", value):
+                    at = f" of row {run.row}" if run.row else ""
+                    line = f"no seed: {name}={value}{at} is beside seeds that are numbers"
+                    raise ConfigError([f"{line}; take out rows that are no runs, or name another column with --seed"])
     seeds: dict[str, int] = {}
     for members in group_by_cell(runs):
         run_by_seed: dict[int, ForeignRun] = {}

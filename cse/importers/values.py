@@ -9,7 +9,9 @@ from pathlib import Path
 
 from cse_train.fields import ConfigError, Scalar
 
-PLAIN_WORDS: Mapping[str, Scalar] = {"True": True, "False": False, "None": None, "": None}
+PLAIN_WORDS: Mapping[str, Scalar] = {
+    "True": True, "TRUE": True, "False": False, "FALSE": False, "None": None, "": None,
+}  # fmt: skip
 
 
 def scalar(value: object) -> Scalar:

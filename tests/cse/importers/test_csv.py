@@ -62,6 +62,25 @@ def show(capsys: pytest.CaptureFixture[str], *words: str, rc: int = 0) -> str:
     return capsys.readouterr().out
 
 
+def test_a_row_of_means_is_no_seed(take: Callable[..., tuple[str, str]], ledger: str) -> None:
+    """It counted as one more seed: 81.50 ± 0.50 of three."""
+    means = "lr,seed,sts\n" + "".join(f"{lr},{seed},{80 + 10 * lr}\n" for lr in (0.1, 0.2) for seed in (0, 1, "mean"))
+    _, error = take(means, "--as", "x", "--score", "sts", rc=2)
+    advice = "take out rows that are no runs, or name another column with --seed"
+    assert error == f"cse: no seed: seed=mean of row 4 is beside seeds that are numbers; {advice}\n"
+    take(means.replace("mean", "3735928559"), "--as", "y", "--score", "sts")
+    assert [seed for seed, _ in rows_of(ledger, "y")] == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_random_state_is_a_seed_and_capitals_are_no_other_value(
+    take: Callable[..., tuple[str, str]], ledger: str
+) -> None:
+    text = "use_x,random_state,sts\nTrue,0,81\nTRUE,1,82\ntrue,2,83\nfalse,0,81\nFALSE,1,82\n"
+    said, _ = take(text, "--as", "x", "--score", "sts")
+    assert "2 cells, told apart by use_x" in said
+    assert [seed for seed, _ in rows_of(ledger, "x")] == [0, 0, 1, 1, 2]
+
+
 def test_arms_with_seeds_go_through_every_command(
     take: Callable[..., tuple[str, str]], ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,8 +48,8 @@ def test_rows_without_signal_are_looked_at_once_and_a_second_call_starts_no_clus
     Path("LR.yaml").write_text(SPACE, encoding="utf8")
     command = ["reproduce", "LR.yaml", "--until", "decided", "--max-seeds", "5", "--yes", "--out", "tables"]
     assert main(command) == 0
-    printed = capsys.readouterr()
-    assert "6 runs for the next look: 0 already in the ledger; at most 10 in all" in printed.out
+    said = capsys.readouterr()
+    assert "6 runs for the next look: 0 already in the ledger; at most 10 in all" in said.out
     page = json.loads(Path("tables/LR.json").read_text(encoding="utf8"))
     assert [verdict["word"] for verdict in page["verdicts"]] == ["reference", "no signal"]
     with contextlib.closing(Ledger.open("sqlite:///results/ledger.db")) as ledger:
