@@ -9,6 +9,7 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime import start as clusters
 from cse.cli.app import main
+from tests.commands import printed
 from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 SUITE = "generated_dev:40"
