@@ -18,8 +18,8 @@ SPACE = """version: 1
 id: tickets
 seeds: 1
 corpus: {file: data/tickets.csv, on_empty: skip, deduplicate: true}
-dev: {file: data/dev.tsv, name: tickets_dev}
-evaluate: [data/held.tsv]
+dev: {file: data/dev.tsv, name: tickets_dev, kind: ratings}
+evaluate: [{file: data/held.tsv, kind: ratings}]
 set: {train.encoder: models/bert, train.examples: 512, train.batch_size: 32, train.evaluations: 4}
 search: {sampler: random, num_samples: 5, scheduler: asha}
 space:
