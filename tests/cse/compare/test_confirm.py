@@ -4,7 +4,7 @@ Training is stood in for: every run is booked with a score that a test gives.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,16 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Training:
     return stub
 
 
-def search(text: str = SPACE, scores: Mapping[Any, list[float]] = SEARCH, by: str = RATE) -> Ledger:
+def search(
+    text: str = SPACE, scores: Mapping[Any, list[float]] = SEARCH, by: str = RATE, seeds: Sequence[int] = (0, 1, 2)
+) -> Ledger:
     """A finished sweep of the space, without training."""
     Path("mine.yaml").write_text(text, encoding="utf8")
     resolved = resolve(load_space("mine.yaml"))
     opened = Ledger.open(Path("results/ledger.db"))
     paths = data_paths(None, None, None)
     paths = add_user_files(paths, resolved.files)
-    (space,) = plan_all([(resolved, (0, 1, 2))], opened, paths).spaces
+    (space,) = plan_all([(resolved, seeds)], opened, paths).spaces
     spec = {"title": "t", "space": "mine", "file": str(Path("mine.yaml").resolve()), "profile": resolved.profile.name}
     spec |= {"encoder": "words-l1-h64", "set": {}, "yaml": dict(resolved.space.written), "inputs": hash_paths(resolved)}
     opened.record_sweep(sweep_name(resolved), SweepSpec(spec))
