@@ -19,7 +19,7 @@ from analysis.render.markup import shorten
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Baseline, Table, aggregate, collect_scores, comparable
 from analysis.tables.labels import choose_axes, distinguish_runs, label
 from analysis.tables.results import PART, require_one_precision, results_of
-from analysis.tables.spec import MetricScale, PaperRow, RunValue, TableError, TableSpec, identify
+from analysis.tables.spec import MetricScale, PaperRow, RunValue, Sense, TableError, TableSpec, identify
 from cse_train.results import Protocol
 from tests.run_values import book_run, score_of, value_of
 
@@ -464,3 +464,14 @@ def test_json_has_the_protocol_too() -> None:
     assert bert["ours"] == {"STS12": 31.25} and bert["delta"] == {"STS12": 31.25 - 39.7}
     assert bert["model"] == "bert" and bert["protocol"]["pooler"] == "mean"
     assert bert["cells"] == {"STS12": 39.7, "avg": 56.7} and set(use) == {"label", "cells"}
+
+
+@pytest.mark.parametrize(("better", "seeds"), [("higher", 3), ("lower", 1)])
+def test_seeds_for_a_published_value_are_counted_in_the_direction_of_the_metric(better: Sense, seeds: int) -> None:
+    key, published = {"m": "a"}, [PaperRow(key={"m": "a"}, cells={"x": 8.0})]
+    scales = {"x": MetricScale(better)}
+    spec = TableSpec(id="T", axes=["m"], columns=["x"], rows=[key], published=published, scales=scales)
+    scores = zip((7.0, 5.0, 9.0), (1.0, 2.0, 3.0), strict=True)
+    lines = [value_of(key, value, column="x", seed=seed, dev=dev) for seed, (value, dev) in enumerate(scores)]
+    picks = aggregate(spec, lines).rows[0].entries["x"].best_of
+    assert picks is not None and (picks.seeds, picks.for_published) == ([1, 3], seeds)
