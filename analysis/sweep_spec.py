@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cse_train.results import Json, Settings
 
@@ -31,7 +32,7 @@ class Confirmation:
 class SweepSpec:
     """Description of a sweep. Keys that this version does not know are kept, so that it is written as it was read."""
 
-    stored: Json
+    stored: Mapping[str, Any]
     """Description as JSON; `integrity` has checked its values."""
 
     def __bool__(self) -> bool:

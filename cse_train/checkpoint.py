@@ -155,7 +155,7 @@ def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[
         return None
 
 
-def _names(state: Json, facts: Json) -> bool:
+def _names(state: State, facts: Json) -> bool:
     """Returns True if a state's last point names the best model with these facts.
 
     Earlier versions wrote the best model before the state, so that an unsigned model may be newer than its state.
@@ -360,7 +360,7 @@ def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
     return points if points and points[-1].examples >= examples else []
 
 
-def _require_points(path: Path, state: Json) -> None:
+def _require_points(path: Path, state: State) -> None:
     """Raises CorruptCheckpoint if the points of a state cannot be read."""
     with reading(path):
         [Point(**point) for point in state["points"]]

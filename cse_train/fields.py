@@ -52,7 +52,7 @@ class Range:
         pairs = ((">=", self.low), (">", self.above), ("<=", self.high), ("<", self.below))
         return " and ".join(f"{sign} {bound:g}" for sign, bound in pairs if bound is not None)
 
-    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, object]:
         """Returns the bounds as JSON Schema keywords, for pydantic when it describes a configuration."""
         words = {
             "minimum": self.low,
@@ -78,13 +78,13 @@ class Added:
         return value != self.before and (self.within is None or others.get(self.within) is not None)
 
 
-def hints(config: type) -> dict[str, Any]:
+def hints(config: type) -> dict[str, object]:
     """Returns field name -> annotation of a configuration class, with `Annotated` kept and class variables left out."""
     return _hints(config)  # mypy refuses a class of `Options` as the key of a cache
 
 
 @functools.cache
-def _hints(config: type) -> dict[str, Any]:
+def _hints(config: type) -> dict[str, object]:
     kinds = get_type_hints(config, include_extras=True)
     return {name: kind for name, kind in kinds.items() if kind is not ClassVar and get_origin(kind) is not ClassVar}
 

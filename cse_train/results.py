@@ -17,7 +17,7 @@ Scalar = bool | int | float | str | None
 """Types that the value of a setting may have."""
 Settings = Mapping[str, Scalar]
 """Dotted key -> value: a run's configuration, or the axes of a cell."""
-Json = Mapping[str, Any]
+Json = Mapping[str, object]
 """Object of a JSON or YAML file, or row of a database, not yet checked."""
 
 
@@ -154,7 +154,7 @@ class Score:
     value: float
     """Value of the metric; correlations and accuracies times 100."""
     protocol: Protocol
-    details: Json = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     """Numbers behind the value, such as scores of subsets or folds, or counts."""
     cosines: PairCosines | None = None
     """Cosines of a graded set until they are saved to a file; None for any other score."""

@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import ConfigDict, Strict, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
 
 from cse_train import fields
-from cse_train.fields import Json
 
 T = TypeVar("T")
 CLOSED = ConfigDict(extra="forbid")
@@ -27,7 +28,7 @@ class Give:
         item = "" if number is None else f" (item {number + 1})"
         return f"{self.rule}: {name}={value_text}{item}; {self.advice}"
 
-    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> JsonSchemaValue:
         return {**handler(core_schema), "description": self.advice}
 
 
@@ -43,7 +44,7 @@ def brief(value: object) -> str:
     return fields.brief(str(value), 40)
 
 
-def read(shape: type[T], raw: Json, prefix: str = "") -> tuple[T, list[str]]:
+def read(shape: type[T], raw: Mapping[str, Any], prefix: str = "") -> tuple[T, list[str]]:
     """Fills the dataclass `shape` from `raw`; returns it with every problem.
 
     A field with a problem holds its default, or else None; a list holds the items without one.

@@ -212,7 +212,7 @@ def _parse_search(raw: Json, axes: Mapping[str, Domain]) -> tuple[SearchConfig |
     return search, problems
 
 
-def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
+def _parse_components(block: Mapping[str, Any], methods: list[str]) -> tuple[dict[str, Component], list[str]]:
     """Parses `components:`; returns name -> the settings that take this part out of a configuration, and problems."""
     problems = [line for name, value in block.items() for line in _component_problems(name, value, methods)]
     if problems:

@@ -32,7 +32,7 @@ class Recipe:
     """Settings that a paper gives for one encoder or objective of a method."""
 
     __pydantic_config__ = CLOSED
-    when: Annotated[Mapping[str, Any], Predicate(lambda when: "method" in when)]
+    when: Annotated[Mapping[str, object], Predicate(lambda when: "method" in when)]
     """Conditions on a cell: dotted keys, `method` among them, with the values that they must have."""
     settings: Annotated[Mapping[str, Any], Field(alias="set")]
 
@@ -49,7 +49,7 @@ class Profile:
     """Dotted keys and values shared by all methods."""
     methods: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Method -> dotted keys that override the shared ones."""
-    substitutions: Mapping[str, Json] = field(default_factory=dict)
+    substitutions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Axis -> {value of a table, as text: value that runs at this scale, or None for no counterpart}.
 
     A method's name -> a mapping of the same form, which takes precedence for that method.
@@ -178,7 +178,7 @@ def _merge(upper: Any, lower: Any) -> Any:
     return {key: _merge(upper.get(key, lower.get(key)), lower.get(key)) for key in {**lower, **upper}}
 
 
-def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
+def _substitution_problems(substitutions: Mapping[str, Mapping[str, Any]]) -> list[str]:
     by_method = {name: axes for name, axes in substitutions.items() if name in methods.names()}
     tables = [(axis, values, "") for axis, values in substitutions.items() if axis not in by_method]
     tables += [(axis, values, method) for method, axes in by_method.items() for axis, values in axes.items()]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from cse_train import methods
 from cse_train.config import TrainConfig
@@ -19,8 +19,7 @@ from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
 from search_spaces.trainer import METHOD_KEYS
 
-Json = dict[str, Any]
-SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}
+SCALAR: JsonSchemaValue = {"type": ["boolean", "number", "string", "null"]}
 
 
 class Untitled(GenerateJsonSchema):
@@ -30,10 +29,10 @@ class Untitled(GenerateJsonSchema):
         return False
 
 
-def schema(names: Sequence[str] | None = None) -> Json:
+def schema(names: Sequence[str] | None = None) -> JsonSchemaValue:
     """Returns the JSON Schema of a space file, with every dotted key of the named methods (default: all shipped)."""
     names = methods.list_methods() if names is None else names
-    values: Json = {"method": {"enum": list(names)}, **_keys(names)}
+    values: JsonSchemaValue = {"method": {"enum": list(names)}, **_keys(names)}
     references = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
     settings = _close({key: value for key, value in references.items() if key != "method"})
@@ -75,18 +74,18 @@ def schema(names: Sequence[str] | None = None) -> Json:
     }
 
 
-def _describe(shape: type) -> Json:
+def _describe(shape: type) -> JsonSchemaValue:
     return TypeAdapter(shape).json_schema(schema_generator=Untitled)
 
 
-def _close(properties: Json) -> Json:
+def _close(properties: JsonSchemaValue) -> JsonSchemaValue:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _keys(names: Sequence[str]) -> Json:
+def _keys(names: Sequence[str]) -> JsonSchemaValue:
     """Returns dotted key -> schema of its value; a key of several methods accepts what any of them accepts."""
     configs = [("train", TrainConfig), *(("method", methods.config_class(name)) for name in names)]
-    values: Json = {}
+    values: JsonSchemaValue = {}
     for part, config in configs:
         for name, value in _describe(config)["properties"].items():
             others = values.get(f"{part}.{name}", value)
@@ -94,7 +93,7 @@ def _keys(names: Sequence[str]) -> Json:
     return {key: value for key, value in values.items() if key != SEED}
 
 
-def _domain() -> Json:
+def _domain() -> JsonSchemaValue:
     """Returns the schema of any domain, without a type for its values, which `_axis` adds."""
     ends = {"type": "array", "minItems": 2, "maxItems": 2}
     listed = {"type": "array", "minItems": 1, "uniqueItems": True}
@@ -106,7 +105,7 @@ def _domain() -> Json:
     return _close({**words, "when": when}) | {"oneOf": [{"required": [word]} for word in DOMAIN_WORDS]}
 
 
-def _axis(value: Json) -> Json:
+def _axis(value: JsonSchemaValue) -> JsonSchemaValue:
     return {"$ref": "#/$defs/domain", "patternProperties": {f"^({'|'.join(DOMAIN_WORDS)})$": {"items": value}}}
 
 

@@ -185,9 +185,9 @@ def _check_block(file: TrainerBlock) -> list[str]:
 def list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
     """Yields the (name, value) pairs of a space's parameters: under `set`, `space`, and in cells."""
     for name in ("set", "space"):
-        if isinstance(raw.get(name), Mapping):
-            yield from raw[name].items()
-    for cell in raw["cells"] if isinstance(raw.get("cells"), list) else ():
+        if isinstance(settings := raw.get(name), Mapping):
+            yield from settings.items()
+    for cell in cells if isinstance(cells := raw.get("cells"), list) else ():
         if isinstance(cell, Mapping) and isinstance(cell.get("set"), Mapping):
             yield from cell["set"].items()
 

@@ -142,7 +142,7 @@ class CollectedFiles:
         return value if isinstance(value, dict) else {}
 
 
-def read_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFile, ...]]:
+def read_settings(settings: Json, folder: Path | None) -> tuple[Mapping[str, Any], tuple[UserFile, ...]]:
     """Returns command-line settings with names in place of files, and the files; raises ConfigError with every problem.
 
     Relative paths count from `folder` and become absolute; with None all paths are absolute already.
@@ -199,12 +199,12 @@ def collect(raw: Json, folder: Path) -> CollectedFiles:
     if axes := dict(collected.block("space")):
         raw["space"] = axes
         for key in ROLES:
-            if isinstance(axes.get(key), dict):
+            if isinstance(domain := axes.get(key), dict):
                 axes[key] = {
                     word: [name(key, value, f"space.{key}") for value in values]
                     if word in ("grid", "choice") and isinstance(values, list)
                     else values
-                    for word, values in axes[key].items()
+                    for word, values in domain.items()
                 }
     if isinstance(cells := raw.get("cells"), list):
         raw["cells"] = [
@@ -328,7 +328,7 @@ def find_beside(profile: str, folder: Path) -> str:
     return str(place) if place.suffix and place.is_file() else profile
 
 
-def absolute_settings(settings: Json, folder: Path) -> Json:
+def absolute_settings(settings: Json, folder: Path) -> Mapping[str, Any]:
     """Returns command-line settings with absolute paths, also of files of text and sets."""
     return {key: _absolute_files(key, absolute(key, value, folder), folder) for key, value in settings.items()}
 

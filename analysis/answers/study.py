@@ -284,7 +284,7 @@ class Reproduction:
         return (lines if runs else []) + [line[0].upper() + line[1:] for line in group_by_reason(self.incomplete)]
 
 
-def _key(key: Any) -> tuple[tuple[str, Any], ...]:
+def _key(key: Any) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((axis, value) for axis, value in key.items() if value is not None))
 
 

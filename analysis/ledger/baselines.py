@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, insert, inspect, select
 
 from analysis.ledger import schema
-from analysis.ledger.integrity import intact, report_edited, sound_rows
+from analysis.ledger.integrity import Row, intact, report_edited, sound_rows
 from cse_train.results import Json, Protocol
 
 OLD_FILE = "baselines.json"
@@ -127,7 +127,7 @@ def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) ->
         connection.execute(insert(table).values(**values, at=schema.now()))
 
 
-def _rows(entry: Json) -> dict[str, float]:
+def _rows(entry: Row) -> dict[str, float]:
     """Returns row name -> value. Rows are stored as a list of pairs, because the keys of a JSON object would be
     sorted."""
     try:

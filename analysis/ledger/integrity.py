@@ -113,7 +113,7 @@ def intact_point(row: Json) -> None:
     if type(examples) is not int:
         raise report_edited(schema.curves, row, f"examples={shorten_value(examples)} is not a whole number")
     for name in ("step", "seconds", "best", "best_examples"):
-        value = row[name]
+        value: Any = row[name]
         if value is not None and not (type(value) in NUMBERS and math.isfinite(value)):
             raise report_edited(schema.curves, row, f"{name}={shorten_value(value)} is not a number")
 
@@ -131,8 +131,9 @@ LISTS_OF_COUNTS = ("seeds", "looks")
 def intact_spec(row: Json) -> None:
     """Raises LedgerError for a damaged row of a sweep, or a value of its description that breaks SPEC_TYPES."""
     intact(schema.sweeps, row)
+    spec: Any = row["spec"]
     for name, kinds in SPEC_TYPES.items():
-        value = row["spec"].get(name)
+        value = spec.get(name)
         if value is None:
             continue
         counts = (
@@ -142,7 +143,11 @@ def intact_spec(row: Json) -> None:
             raise report_edited(schema.sweeps, row, f"spec.{name}={shorten_value(value)} is no {kinds[0].__name__}")
 
 
-def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], object]) -> Iterator[Json]:
+Row = Mapping[str, Any]
+"""Row of a table whose values a check has found to be what the table's columns say."""
+
+
+def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], object]) -> Iterator[Row]:
     """Yields the rows that pass `check`, with their JSON parsed, and warns once for each row that does not pass."""
     for row in rows:
         try:
@@ -151,12 +156,12 @@ def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], objec
             say_once(str(error))
 
 
-def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Json:
+def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Row:
     """Returns a row with its JSON columns parsed from text. Raises LedgerError for broken JSON or a failed check."""
-    parsed = dict(row)
+    parsed: dict[str, Any] = dict(row)
     for name in (name for name in row if isinstance(table.c[name].type, JSON)):
         try:
-            parsed[name] = None if row[name] is None else json.loads(row[name])
+            parsed[name] = None if row[name] is None else json.loads(parsed[name])
         except (ValueError, TypeError, RecursionError) as error:
             raise report_edited(table, row, f"has broken JSON in {name}") from error
     check(parsed)

@@ -32,11 +32,11 @@ from analysis.ledger import baselines as baseline_rows
 from analysis.ledger import places, queries, schema, selection_log
 from analysis.ledger.database import connect, file_identity, transaction
 from analysis.ledger.errors import LedgerError, LostClaim, mask_password
-from analysis.ledger.integrity import require_sound
+from analysis.ledger.integrity import Row, require_sound
 from analysis.ledger.rows import Claim, CurvePoint, RunRow
 from analysis.run_state import CLAIMABLE, HELD, NOT_HELD, RunState
 from analysis.sweep_spec import SweepSpec
-from cse_train.results import Json, Point, Score, Settings
+from cse_train.results import Point, Score, Settings
 
 LEASE_SECONDS = 60.0
 PROGRESS_FIELDS = ("examples", "best", "best_examples", "seconds")
@@ -386,7 +386,7 @@ class Ledger:
         return transaction(self._engine, writes=True)
 
 
-def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Json]) -> None:
+def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Row]) -> None:
     """Deletes the links of a sweep's runs to cells that differ from the new ones only in absolute paths."""
     moved = {link["signature"]: link["cell"] for link in links if _paths(link["cell"])}
     if not moved:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 
 from analysis.ledger import places, schema
 from analysis.ledger.errors import LedgerError
-from analysis.ledger.integrity import STATE_OF, all_intact, intact, intact_point, intact_spec, sound_rows
+from analysis.ledger.integrity import STATE_OF, Row, all_intact, intact, intact_point, intact_spec, sound_rows
 from analysis.ledger.rows import (
     Claim,
     CurvePoint,
@@ -27,7 +27,6 @@ from analysis.ledger.rows import (
 from analysis.run_state import HELD, UNCLAIMED, RunState, Standing
 from analysis.run_state import standing as standing_of
 from analysis.sweep_spec import SweepSpec
-from cse_train.results import Json
 
 NAMES_A_QUERY = 500
 """Signatures per SQL statement, below the limit on bound parameters of every database."""
@@ -289,7 +288,7 @@ def specs(connection: Connection) -> dict[str, SweepSpec]:
     return {row["id"]: row["spec"] for row in _sweeps(connection)}
 
 
-def _sweeps(connection: Connection) -> list[Json]:
+def _sweeps(connection: Connection) -> list[Row]:
     """Returns the rows of sweeps; damaged rows are left out with a warning."""
     names = ("id", "spec", "created", "updated")
     query = select(*schema.cast_json(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)

@@ -98,7 +98,7 @@ class Objects:
     """Cache that parses each JSON text of a ledger once and returns one shared object, not to be changed."""
 
     def __init__(self) -> None:
-        self._read: dict[str, Any] = {}
+        self._read: dict[str, object] = {}
         self._configs: dict[str, Settings] = {}
         self._protocols: dict[str, Protocol] = {}
 

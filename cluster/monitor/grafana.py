@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 
-Json = dict[str, Any]
+Json = dict[str, object]
 GRAFANA_FILE = Path(__file__).with_name("grafana_dashboard.json")
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GRAFANA_UNITS = {"cse_seconds_left": "s"} | dict.fromkeys(

@@ -104,7 +104,7 @@ def _set(module: Any, name: str, value: object) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, Any]:
+def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, object]:
     """Returns private settings of `ray.init`; `memory_gb` None offers the RAM that Ray detects."""
     memory = None if memory_gb is None else int(memory_gb * 1024**3)
     return {"_memory": memory, "_system_config": {"health_check_timeout_ms": health_check_ms}}
@@ -192,7 +192,7 @@ def start_no_other() -> None:
 def session_folder() -> Path | None:
     """Returns the session folder of this process's Ray; None without Ray."""
     folder = _address_info().get("session_dir")
-    return Path(folder) if folder else None
+    return Path(str(folder)) if folder else None
 
 
 def session_name() -> str:
@@ -213,7 +213,7 @@ def dashboard() -> str | None:
     return str(address) if address else None
 
 
-def _address_info() -> Mapping[str, Any]:
+def _address_info() -> Mapping[str, object]:
     import ray
     from ray._private import worker
 

@@ -9,12 +9,13 @@ import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
-from cse_train.fields import ConfigError, Json
+from cse_train.fields import ConfigError
 
 CUDA_GB = 0.6
 """GB of GPU memory that each process leaves to CUDA and its libraries, in addition to torch's tensors."""
@@ -305,7 +306,7 @@ def cluster_nodes() -> list[Node]:
     return [_node(node) for node in ray.nodes() if node["Alive"]]
 
 
-def _node(facts: Json) -> Node:
+def _node(facts: Any) -> Node:
     resources = facts["Resources"]
     kinds = [name.removeprefix(KIND_PREFIX) for name in sorted(resources) if name.startswith(KIND_PREFIX)]
     return Node(

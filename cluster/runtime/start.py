@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from cluster.runtime import processes, ray_internals
 from cluster.runtime.background import background, interrupts_held
@@ -104,7 +103,7 @@ def _start_ray(*, address: str | None = None, num_cpus: int | None = None, memor
     import ray
 
     environment = worker_environment()
-    shared: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    shared: dict[str, object] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is not None:
         connect(address, runtime_env={"env_vars": environment}, **shared)
         return

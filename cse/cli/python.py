@@ -394,7 +394,7 @@ def _show_table(
     return ShownTable(text, html, table, outcome, verdicts, remarks)
 
 
-def make_arguments(settings: Settings | None, given: Json) -> SweepArguments:
+def make_arguments(settings: Settings | None, given: Mapping[str, Any]) -> SweepArguments:
     """Returns keyword options as the command line would parse them. Raises ConfigError for an unknown option."""
     valid = [field.name for field in dataclasses.fields(SweepArguments) if field.name != "settings"]
     wrong = [name for name in given if name not in valid]
@@ -421,4 +421,6 @@ def _answer(text: str, answer: object, key: str) -> CommandAnswer:
 
 
 def _rows(data: Json, key: str) -> list[Mapping[str, object]]:
-    return [dict(row) for row in data[key]]
+    rows = data[key]
+    assert isinstance(rows, list)
+    return [dict(row) for row in rows]

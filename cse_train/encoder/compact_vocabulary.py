@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.optimizer import StateDict
 
 from cse_train.encoder.encoder import Encoder
 
@@ -69,12 +70,12 @@ def compact(model: nn.Module, ids_K: np.ndarray) -> None:
         encoder.word = CompactEmbedding(encoder.word, ids)  # type: ignore[assignment]  # reads like the one it replaces
 
 
-def whole_moments(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+def whole_moments(model: nn.Module, optimiser: torch.optim.Optimizer) -> StateDict:
     """Returns the optimiser's state dict with whole moments [V, H], zero in the rows that are not in use."""
     return _with_moments(model, optimiser, optimiser.state_dict(), _whole)
 
 
-def compact_moments(model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+def compact_moments(model: nn.Module, optimiser: torch.optim.Optimizer, state: StateDict) -> StateDict:
     """Returns a state dict of `whole_moments` in the form that this model's optimiser loads."""
     return _with_moments(model, optimiser, state, lambda table, moment: moment[table.ids_K.to(moment.device)])
 
@@ -86,9 +87,9 @@ def _whole(table: CompactEmbedding, moment: Tensor) -> Tensor:
 def _with_moments(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
-    state: dict[str, Any],
+    state: StateDict,
     change: Callable[[CompactEmbedding, Tensor], Tensor],
-) -> dict[str, Any]:
+) -> StateDict:
     states = dict(state["state"])
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     numbers = {id(parameter): number for number, parameter in enumerate(parameters)}

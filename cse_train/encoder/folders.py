@@ -118,7 +118,7 @@ def _require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
     raise ConfigError([f"{line}; choose a text model, or save this one's text part alone"])
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, object]:
     """Returns the object in a JSON file; empty for a file without one, about which its later reader says more."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         content = json.loads(file.read_text(encoding="utf8"))

@@ -71,7 +71,7 @@ def load_modules(folder: Path, max_length: int | None = None) -> Callable[[Seque
     """
     listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
     tokenize, run = _first_module(folder, listed[0], max_length)
-    layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
+    layers = [_dense(folder / module["path"]) for module in listed if str(module["type"]).endswith(".Dense")]
     pooler = pooler_of(folder)
     averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
     weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
@@ -112,7 +112,7 @@ def pool_tokens(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
 
 
 def _pooling_of(folder: Path, listed: list[Json]) -> Path:
-    return next(folder / str(module["path"]) for module in listed if module["type"].endswith(".Pooling"))
+    return next(folder / str(module["path"]) for module in listed if str(module["type"]).endswith(".Pooling"))
 
 
 def _first_module(
@@ -121,7 +121,7 @@ def _first_module(
     """Returns the functions texts -> batch, and batch -> token vectors of the layers, the last one last."""
     if listed["path"]:
         kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))
-        module = kind.load(folder / listed["path"])
+        module = kind.load(folder / str(listed["path"]))
         module.max_seq_length = max_length or module.max_seq_length
         last = "all_layer_embeddings" if module.all_layers else "token_embeddings"
         return module.tokenize, lambda batch: module(batch)[last] if module.all_layers else [module(batch)[last]]

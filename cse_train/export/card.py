@@ -81,7 +81,7 @@ def _load(parts: Parts, form: str) -> str:
     return LOAD.format(trust=", trust_remote_code=True") + f"\n\n{file}: sentence-transformers 3.1 or newer."
 
 
-def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
+def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, object]]:
     if lineage.sweeps:
         yield "sweep", ", ".join(lineage.sweeps)
     if lineage.cell:
@@ -93,13 +93,14 @@ def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
     yield "encoder", _shorten(run.train.encoder)
     yield "corpus", run.train.corpus
     provenance = lineage.provenance
-    versions = provenance.get("versions", {})
+    stored = provenance.get("versions")
+    versions = stored if isinstance(stored, Mapping) else {}
     named = (("commit", "commit"), ("code", "code_digest"))
     yield from ((name, provenance[key]) for name, key in named if provenance.get(key))
     yield from ((name, versions[name]) for name in ("cse-search", "torch", "transformers") if name in versions)
 
 
-def _selection(run: RunConfig, facts: Mapping[str, object], lineage: Lineage) -> Iterator[tuple[str, Any]]:
+def _selection(run: RunConfig, facts: Mapping[str, object], lineage: Lineage) -> Iterator[tuple[str, object]]:
     dev = run.train.dev
     yield "selected on", f"{dev}, split {_dev_split(dev)}"
     yield "rule", f"first maximum of its Spearman correlation over {len(evaluation_steps(run.train))} evaluations"
@@ -137,7 +138,7 @@ def _describe(facts: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items() if name != "suite" and value != "")
 
 
-def _table(rows: Iterable[tuple[str, Any]]) -> str:
+def _table(rows: Iterable[tuple[str, object]]) -> str:
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
 
 

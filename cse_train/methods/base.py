@@ -182,7 +182,7 @@ class Method(nn.Module, Generic[C]):
     def keep(self, place: int) -> None:
         """Receives, before `kept_state`, the index of the best function of `dev_encodes`."""
 
-    def kept_state(self) -> dict[str, Any]:
+    def kept_state(self) -> dict[str, object]:
         """Returns the state that a checkpoint for `encode` holds."""
         return self.state_dict()
 

@@ -22,7 +22,7 @@ from cse_train.encoder import compact_vocabulary
 from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
-from cse_train.fields import ConfigError, Json
+from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 from cse_train.methods.base import Method, load_method
 from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory, precision_of, tf32
@@ -192,7 +192,7 @@ class Session:
         if source != self.folder and distributed.rank() == 0 and earlier_best.exists():
             replace_file(self.folder / checkpoint.BEST, partial(shutil.copyfile, earlier_best))
 
-    def _require_fit(self, path: Path, state: Json) -> None:
+    def _require_fit(self, path: Path, state: checkpoint.State) -> None:
         """Raises CorruptCheckpoint if a state does not fit this run's model, optimiser and precision."""
         with reading(path):
             sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]

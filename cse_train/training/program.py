@@ -33,10 +33,10 @@ from cse_train.plugins import registry
 from cse_train.plugins.source import HOME
 from cse_train.plugins.trainer import Trainer
 from cse_train.reading import MachineFault, WholeReason
-from cse_train.results import Json, Outcome, Point, Score
+from cse_train.results import Outcome, Point, Score
 from cse_train.training.program_folder import BestModel, TrialFolder, find_checkpoint
 from cse_train.training.trial import FIT
-from cse_train.training.wire import MARK_VARIABLE, TRIAL_VARIABLE, TrialOrder, Wire, end_marked
+from cse_train.training.wire import MARK_VARIABLE, TRIAL_VARIABLE, Message, TrialOrder, Wire, end_marked
 
 Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
@@ -165,7 +165,7 @@ class _Attempt:
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
 
-    def _hear(self, message: Json, program: "Program") -> None:
+    def _hear(self, message: Message, program: "Program") -> None:
         if "error" in message:
             self.error, self.kinds = str(message["error"]), list(message["kinds"])
         elif "shared" in message:
@@ -184,7 +184,7 @@ class _Attempt:
                 "let it join the group of its environment (torchrun's variables), or give --workers 1"
             )
 
-    def _hear_report(self, message: Json, program: "Program") -> None:
+    def _hear_report(self, message: Message, program: "Program") -> None:
         score, step = float(message["score"]), int(message["step"])
         if self.leads and not math.isfinite(score):
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
@@ -355,7 +355,7 @@ class Program:
         with contextlib.suppress(OSError):
             self.wire.end()
 
-    def listen(self) -> Iterator[Json]:
+    def listen(self) -> Iterator[Message]:
         """Yields the process's messages until it ends."""
         with contextlib.suppress(ConnectionError):
             yield from self.wire.listen()

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,10 @@ class TrialOrder:
         return json.dumps(asdict(self))
 
 
+Message = Mapping[str, Any]
+"""Message between a rank and its program's process: argument of `Wire.say` -> value."""
+
+
 class Wire:
     """One end of the socket between a rank and its program's process."""
 
@@ -76,7 +80,7 @@ class Wire:
         self._file.write(json.dumps(message) + "\n")
         self._file.flush()
 
-    def ask(self, **message: Any) -> Json:
+    def ask(self, **message: Any) -> Message:
         """Sends a message and returns the other end's answer; raises ConnectionResetError if that end is gone."""
         self.say(**message)
         line = self._file.readline()
@@ -84,7 +88,7 @@ class Wire:
             raise ConnectionResetError("the rank of this run is gone")
         return dict(json.loads(line))
 
-    def listen(self) -> Iterator[Json]:
+    def listen(self) -> Iterator[Message]:
         """Yields the other end's messages until it is closed."""
         for line in self._file:
             yield json.loads(line)

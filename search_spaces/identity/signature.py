@@ -20,7 +20,7 @@ from cse_train.encoder.folders import earlier_hash, locate
 from cse_train.encoder.identity import backbone_identity, has_masked_lm_head, prompt_identity
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import set_hash
-from cse_train.fields import ConfigError, Json, Scalar
+from cse_train.fields import ConfigError, Scalar
 from cse_train.results import CODE_VERSION
 from cse_train.text.corpora import open_source, rows_of
 from cse_train.text.files import Stamp, stamp
@@ -263,7 +263,7 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
     }
 
 
-def _of_seed(payload: Json) -> Callable[[int], str]:
+def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:
     # The text around the seed is hashed once, and the hash copied for each seed.
     before, after = _text({**payload, "train": payload["train"] | {"seed": SEED_PLACEHOLDER}}).split(
         json.dumps(SEED_PLACEHOLDER)
@@ -282,7 +282,7 @@ def _text(payload: Mapping[str, object]) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
+def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, object]:
     """Returns what the signature hashes, readable: compare two of these to see why two runs differ."""
     flat = effective(run.flat())
     train, options = _plain(run.train, "train.", flat), _plain(run.options, run.options.PREFIX, flat)

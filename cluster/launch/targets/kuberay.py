@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, field_validator
@@ -57,7 +57,7 @@ class Pods(Block):
     """GB of /dev/shm, which count as memory when written; None for KubeRay's own, as large as the pod's memory."""
     ephemeral_gb: Annotated[int, Field(ge=1)] | None = None
     """GB of the node's disk that the pod requests and may fill."""
-    pod: dict[str, Any] = Field(default_factory=dict)
+    pod: dict[str, object] = Field(default_factory=dict)
     """Strategic merge patch of the pod."""
 
 

@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from analysis.tables.labels import some
 from cse.importers import ForeignRun
@@ -67,7 +68,9 @@ def read_rows(path: Path) -> list[tuple[int, Json]]:
     return [(number, dict(zip(header, fields, strict=True))) for number, fields in table]
 
 
-def read_flat(rows: Sequence[tuple[int, Json]], columns: Sequence[str], id_column: str | None) -> list[ForeignRun]:
+def read_flat(
+    rows: Sequence[tuple[int, Mapping[str, Any]]], columns: Sequence[str], id_column: str | None
+) -> list[ForeignRun]:
     """Returns a run for each row of a table of texts, from some of its columns."""
     names = [
         name

@@ -8,15 +8,18 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from analysis.tables.labels import number_of, some
 from cse.importers import ForeignRun
 from cse.importers.seeds import SEED_KEY, split_seed
 from cse.importers.values import flat, numbers
-from cse_train.fields import ConfigError, Json, Scalar
+from cse_train.fields import ConfigError, Scalar
 from cse_train.reading import first_line, reading
 
 SCORE = None
+State = dict[str, Any]
+"""State or arguments of a Trainer, as its file holds them."""
 STATE_FILE = "trainer_state.json"
 ARGUMENTS_FILE = "training_args.bin"
 KEPT_SETTINGS = ("train_batch_size", "num_train_epochs", "max_steps", "eval_steps", "trial_params")
@@ -54,15 +57,15 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     files = [path] if path.is_file() else sorted(path.rglob(STATE_FILE))
     if not files:
         raise ConfigError([f"no runs: source={source} has no {STATE_FILE}; name the Trainer's output folder"])
-    states: dict[Path, list[tuple[int, Path, Json]]] = {}
+    states: dict[Path, list[tuple[int, Path, State]]] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or name another folder"):
-            state: Json = dict(json.loads(file.read_text(encoding="utf8")))
+            state: State = dict(json.loads(file.read_text(encoding="utf8")))
             steps = int(state["global_step"])
         place = file.resolve().parent
         folder = place.parent if place.name.startswith("checkpoint-") else place
         states.setdefault(folder, []).append((steps, place, state))
-    remarks, runs, read_runs = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
+    remarks, runs, read_runs = list[str](), list[ForeignRun](), list[tuple[Path, State, State]]()
     for folder, of_folder in states.items():
         with reading("unreadable run", f"file={folder / STATE_FILE}", "take it away, or name another folder"):
             # the folder's own state has the last step again, and what was evaluated behind it
@@ -127,10 +130,10 @@ def _read_name(name: str, seed: object) -> tuple[str, int | None, list[str]]:
     return rest, seed, []
 
 
-def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], list[str]]:
+def _read_beside(place: Path, folder: Path) -> tuple[State, dict[str, Scalar], list[str]]:
     """Returns the training arguments, the settings in files beside the checkpoint or in its folder, and a line for each
     unread file."""
-    arguments: Json = {}
+    arguments: State = {}
     settings: dict[str, Scalar] = {}
     unread = []
     for name in (ARGUMENTS_FILE, *SIDE_FILES, CARD):
@@ -162,7 +165,7 @@ def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], li
     return arguments, {**settings, **flat(plain_arguments)}, unread
 
 
-def _read_state(state: Json, beside: Mapping[str, Scalar], has_arguments: bool) -> ForeignRun:
+def _read_state(state: State, beside: Mapping[str, Scalar], has_arguments: bool) -> ForeignRun:
     """Converts the state of a Trainer: `best_global_step`, or in older files the best folder's name, gives the best
     step."""
     logged = [entry for entry in state["log_history"] if any(str(key).startswith(EVALUATED) for key in entry)]

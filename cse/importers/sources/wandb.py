@@ -32,6 +32,8 @@ VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
 """Keys of a setting as W&B stores it, with its description."""
 NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
 """Pattern of NaN and infinity in the text of a Python dictionary."""
+OfflineRun = dict[str, Any]
+"""What one file of an offline run holds (`_offline_run`)."""
 MAGIC = b":W&B"
 BEFORE = 7
 """Bytes before the first piece; they count as part of the first block."""
@@ -70,7 +72,7 @@ def _offline(folder: Path) -> list[ForeignRun]:
     if not files:
         raise ConfigError([f"no runs: source={folder} has no file *.wandb; name the folder `wandb` of offline runs"])
     parse = package("wandb.proto.wandb_internal_pb2").Record.FromString
-    runs: dict[str, Json] = {}
+    runs: dict[str, OfflineRun] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or have it synced again"):
             run_values = _offline_run(map(parse, records(file)))
@@ -91,9 +93,9 @@ def _offline(folder: Path) -> list[ForeignRun]:
     ]
 
 
-def _offline_run(parsed: Iterator[Any]) -> Json:
+def _offline_run(parsed: Iterator[Any]) -> OfflineRun:
     """Returns ID, configuration, last summary and exit code (None if it did not end) of one file; {} without a run."""
-    run: dict[str, Any] = {}
+    run: OfflineRun = {}
     for record in parsed:
         kind = record.WhichOneof("record_type")
         if kind == "run" and not run:
