@@ -17,7 +17,7 @@ from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
 from analysis.statistics.contrasts import EQUAL_VARIANCE, Array, Difference, differences, student
 from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, TIE_MARGIN, level
-from analysis.statistics.needed import MOST_SEEDS_NEEDED, items_to_decide, seeds_needed, seeds_to_decide
+from analysis.statistics.needed import MOST_SEEDS_NEEDED, forecast_seeds, items_to_decide, seeds_needed
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Table
 from analysis.tables.columns import Column, Entry, Interval, align_by_seed
@@ -83,8 +83,11 @@ class Judgement:
     """Seeds of each side that show the effect in question (the paper's difference, else the margin) in four of five
     comparisons; None for over MOST_SEEDS_NEEDED."""
     more_seeds: int | None = 0
-    """Further seeds of each side that would decide if the difference does not change; 0 if decided, None if over
-    MOST_SEEDS_NEEDED would, or none."""
+    """Further seeds of each side with which half of the futures that the seeds leave open are decided; 0 if decided,
+    None if over MOST_SEEDS_NEEDED would, or none."""
+    more_seeds_range: tuple[int | None, int | None] | None = None
+    """Further seeds with which a quarter and three quarters of these futures are decided, None for over
+    MOST_SEEDS_NEEDED; None as a whole where nothing is forecast."""
     more_items: int | None = None
     """Further items that would decide where seeds alone would not; None elsewhere."""
 
@@ -296,15 +299,16 @@ def _judge_direction(
         )  # fmt: skip
     needed = seeds_needed(published, measured.variance, measured.weight, share) if published else None
     more_seeds: int | None = 0
+    ends = None
     word = decide(measured.interval, measured.tie_interval, margin, tie_first=not published)
     if word == "tie":
         clause = f"; within ±{margin:g}"
         clause += ", where the paper's gap is wider" if abs(published) > margin else ", as the paper's gap is"
     elif word == "undecided":
-        more_seeds = _count_more_seeds(measured, margin, share, measured.count)
+        more_seeds, ends = _forecast(measured, margin, measured.count)
         below = published and (needed is None or needed > measured.count)
         clause = "; the paper's own gap is below what seeds do" if below else "; ours is too wide"
-        clause += f"; {_tell_more_seeds(more_seeds)} would decide it"
+        clause += f"; {_tell_more_seeds(more_seeds, ends)}"
     elif published:
         word, clause = "same direction" if (word == "better") == (published > 0) else "opposite direction", ""
     else:
@@ -312,9 +316,9 @@ def _judge_direction(
         clause = "; the paper's rows are equal, so that ours has no direction to share"
     interval, of_level = _deciding(measured, word)
     if breaks:
-        word, clause, more_seeds = "breaks", "", 0
+        word, clause, more_seeds, ends = "breaks", "", 0, None
     if failure := no_signal or _lacking_signal(rows, word):
-        word, clause, more_seeds = "no signal", f"; {failure}", None
+        word, clause, more_seeds, ends = "no signal", f"; {failure}", None, None
     needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
     reason = (
         f"paper {published:+.6g}{_note_faintness(published, column, needs)}; "
@@ -325,7 +329,7 @@ def _judge_direction(
         clause += f" ({2 * more_seeds} runs, {math.ceil(2 * more_seeds * seconds / 60)} min)"
     return Judgement(
         word, reason + clause, measured.value, interval, of_level, n=measured.count, failed=failed,
-        published=published, seeds_for_effect=needed, more_seeds=more_seeds,
+        published=published, seeds_for_effect=needed, more_seeds=more_seeds, more_seeds_range=ends,
     )  # fmt: skip
 
 
@@ -400,7 +404,9 @@ def judge_models(columns: Mapping[str, Sides], terms: Terms) -> dict[str, Judgem
         if scope == "sentences" and judgement.word != "breaks":
             judgement = _judge_items(sides, terms, share)
         if no_signal := sides.lacking_signal(judgement.word):  # runs that trained without signal decide nothing
-            judgement = replace(judgement, word="no signal", reason=no_signal, more_seeds=None, more_items=None)
+            judgement = replace(
+                judgement, word="no signal", reason=no_signal, more_seeds=None, more_seeds_range=None, more_items=None
+            )
         judged[column] = judgement
     return judged
 
@@ -418,8 +424,10 @@ def judge_over_columns(judgements: Sequence[Judgement]) -> Judgement:
     undecided = [judgement for judgement in judgements if judgement.word == "undecided"]
     if all(judgement.scope == "sentences" or judgement.more_items is not None for judgement in undecided):
         return max(undecided, key=lambda judgement: judgement.more_items or math.inf)
-    counts = [judgement.more_seeds for judgement in undecided if judgement.more_seeds is not None]
-    return replace(deciding, word="more-seeds", more_seeds=max(counts) if len(counts) == len(undecided) else None)
+    slowest = max(undecided, key=lambda each: math.inf if each.more_seeds is None else each.more_seeds)
+    return replace(
+        deciding, word="more-seeds", more_seeds=slowest.more_seeds, more_seeds_range=slowest.more_seeds_range
+    )
 
 
 def _judge_items(sides: Sides, terms: Terms, share: float) -> Judgement:
@@ -435,7 +443,7 @@ def _judge_items(sides: Sides, terms: Terms, share: float) -> Judgement:
     more = _count_more_items(difference, margin, share, items) if word == "undecided" else None
     sign = 0 if interval[0] <= 0 <= interval[1] else 1 if difference > 0 else -1
     sample = f"{_tell_items(items)}; other seeds are not covered"
-    reason = _tell_difference(sign, share, word, margin, sample, _tell_more_items(more, items))
+    reason = _tell_difference(sign, share, word, margin, sample, f"{_tell_more_items(more, items)} would decide it")
     return Judgement(
         word, reason, difference, decides, of_level, "sentences", items.count, items.count,
         more_seeds=0 if word != "undecided" else None, more_items=more,
@@ -468,7 +476,7 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
         )  # fmt: skip
     seeds, sense = common or measured.count, scale.better or "higher"
     word = decide(measured.interval, measured.tie_interval, margin, sense, tie_first=True)
-    more_seeds = _count_more_seeds(measured, margin, share, seeds, terms.looks) if word == "undecided" else 0
+    more_seeds, ends = _forecast(measured, margin, seeds, terms.looks) if word == "undecided" else (0, None)
     more_items = _count_more_items(measured.value, margin, share, items) if more_seeds is None and items else None
     interval, of_level = _deciding(measured, word)
     sample = _tell_seeds(measured)
@@ -476,9 +484,9 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
         sample += f" of {side}, and {'B' if side == 'A' else 'A'} has none"
     sample += f", {_tell_items(items)}" if items else f"; {SEEDS_ALONE}"
     if more_items is not None and items is not None:
-        needs = _tell_more_items(more_items, items)
+        needs = f"{_tell_more_items(more_items, items)} would decide it"
     else:
-        needs = _tell_more_seeds(more_seeds, f"over {MOST_SEEDS_NEEDED} seeds")
+        needs = _tell_more_seeds(more_seeds, ends)
     reason = _tell_difference(measured.sign, measured.level, word, margin, sample, needs) + note
     if any(collapsed):
         digits = scale.digits(sides.values)
@@ -486,6 +494,7 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
     return Judgement(
         "breaks" if breaks else word, reason, measured.value, interval, of_level, "both" if items else "seeds", seeds,
         items.count if items else None, failed, more_seeds=0 if breaks else more_seeds,
+        more_seeds_range=None if breaks else ends,
         more_items=None if breaks else more_items,
         seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share, items) if margin else None,
     )  # fmt: skip
@@ -519,7 +528,7 @@ def _tell_difference(sign: int, level: float, word: Word, margin: float, sample:
     if word != "undecided":
         return f"the {sure} interval excludes 0 ({sample})"
     leaves = f", and the {tied} one leaves ±{margin:g}" if margin else "; no tie can be told, its scale is not known"
-    return f"the {sure} interval holds 0{leaves} ({sample}); {needs} would decide it"
+    return f"the {sure} interval holds 0{leaves} ({sample}); {needs}"
 
 
 def _tell_no_interval(seeds: int, common: int, terms: Terms, has_failed: bool) -> tuple[str, int | None]:
@@ -590,15 +599,19 @@ def _deciding(measured: Difference, word: Word) -> tuple[Interval, float]:
     return (measured.tie_interval, 2 * measured.level) if word == "tie" else (measured.interval, measured.level)
 
 
-def _count_more_seeds(
-    measured: Difference, margin: float, share: float, seeds: int, interim_analyses: Sequence[int] | None = None
-) -> int | None:
-    """Returns the seeds beyond `seeds` that would decide, up to a planned look; None for over MOST_SEEDS_NEEDED."""
-    needed = seeds_to_decide(measured.value, margin, measured.variance, measured.weight, share, measured.items)
-    if needed is None:
-        return None
-    least = max(needed, seeds + 1)
-    return next((look for look in interim_analyses or () if look >= least), least) - seeds
+def _forecast(
+    measured: Difference, margin: float, seeds: int, interim_analyses: Sequence[int] | None = None
+) -> tuple[int | None, tuple[int | None, int | None]]:
+    """Returns the seeds beyond `seeds` that would decide, the median and the two ends, each up to a planned look."""
+
+    def beyond(more: int | None) -> int | None:
+        if more is None:
+            return None
+        least = max(measured.count + more, seeds + 1)
+        return next((look for look in interim_analyses or () if look >= least), least) - seeds
+
+    low, median, high = map(beyond, forecast_seeds(measured, margin))
+    return median, (low, high)
 
 
 def _count_more_items(difference: float, margin: float, share: float, items: ItemError) -> int | None:
@@ -615,8 +628,14 @@ def _tell_more_items(more: int | None, items: ItemError) -> str:
     return f"about {more} more {items.unit}" if more else f"no number of {items.unit}"
 
 
-def _tell_more_seeds(seeds: int | None, over: str = f"over {MOST_SEEDS_NEEDED} more seeds") -> str:
-    return over if seeds is None else f"about {number_of(seeds, 'more seed')}"
+def _tell_more_seeds(median: int | None, ends: tuple[int | None, int | None] | None) -> str:
+    """Returns `14 more seeds would decide it, half of the time between 4 and 29`."""
+    over = f"over {MOST_SEEDS_NEEDED}"
+    if median is None or ends is None:
+        return f"{over} more seeds would decide it"
+    low, high = ends
+    span = f", half of the time between {low} and {high or over}" if low != high else ""
+    return f"{number_of(median, 'more seed')} would decide it{span}"
 
 
 def _tell_seeds(measured: Difference) -> str:

@@ -18,7 +18,7 @@ PAIRS_SHOWN = 8
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
-    """Returns a sentence such as `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle them,
+    """Returns a sentence such as `E7: 1 same direction, 2 ties, 4 undecided (about 5 more seeds would settle them,
     40 min); not the paper's scale`; empty where nothing was judged.
 
     `seconds` is the duration of a run. A table without signal says so after its counts.
@@ -50,7 +50,7 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
     object_text = "them" if priced == len(undecided) else f"{priced:,}"
     runs = sum(more_seeds.values()) + largest
     time = f", {duration(MINUTE * math.ceil(runs * seconds / MINUTE))}" if seconds else ""
-    return f" (at most {number_of(largest, 'more seed')} would settle {object_text}{time})"
+    return f" (about {number_of(largest, 'more seed')} would settle {object_text}{time})"
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:

@@ -1,5 +1,6 @@
 """Number of seeds, or of items of a held-out set, that a difference needs."""
 
+import functools
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import scipy
 
-from analysis.statistics.contrasts import Array, contrasts, student
+from analysis.statistics.contrasts import Array, Difference, contrasts, student
 from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import level
 
@@ -19,6 +20,10 @@ MOST_SEEDS_NEEDED = 200
 """Largest number of seeds that is reported as needed."""
 NEEDED_DRAWS = 400
 """Number of simulated tables behind an expectation."""
+FUTURES = 500
+"""Number of simulated continuations behind a forecast."""
+SHARES = (0.25, 0.5, 0.75)
+"""Shares of continuations that are decided with the lower end, the median and the upper end of a forecast."""
 SPREADS = 512
 """Number of equally likely values that stand for all that the seeds' own deviation may come to."""
 
@@ -41,15 +46,46 @@ def seeds_needed(
     return int(enough[0]) if len(enough) else None
 
 
-def seeds_to_decide(
-    difference: float, margin: float, variance: float, weight: float, level: float, items: ItemError | None = None
-) -> int | None:
-    """Returns the seeds that separate a difference from 0, or place it within the margin, whichever takes fewer.
+@functools.cache
+def _draw_futures() -> tuple[Array, Array, Array, Array]:
+    """Returns what further seeds of deviation 1 and mean 0 may be: [D, 1] and [D, M] for 1 to M further seeds.
 
-    A tie is decided at twice the level: its interval is one of 90% where a direction's is one of 95%.
+    Chances of the deviation; normal errors of the difference; the further seeds' mean; their sum of squares about it.
     """
-    ways = (seeds_needed(gap, variance, weight, share, items) for gap, share in _gaps(difference, margin, level))
-    return min((way for way in ways if way is not None), default=None)
+    rng, chances = np.random.default_rng(0), (np.arange(FUTURES)[:, None] + 0.5) / FUTURES
+    seeds_DM, more_M = rng.normal(size=(FUTURES, MOST_SEEDS_NEEDED)), np.arange(1, MOST_SEEDS_NEEDED + 1)
+    mean_DM = seeds_DM.cumsum(axis=1) / more_M
+    squares_DM = np.square(seeds_DM).cumsum(axis=1) - more_M * mean_DM**2
+    return rng.permutation(chances), scipy.special.ndtri(rng.permutation(chances)), mean_DM, squares_DM
+
+
+def forecast_seeds(measured: Difference, margin: float) -> tuple[int | None, int | None, int | None]:
+    """Returns the further seeds of both rows with which a difference is decided in 25%, 50% and 75% of futures.
+
+    None for over MOST_SEEDS_NEEDED. A future draws a true variance and difference from what the seeds say of them (the
+    posterior under Jeffreys' prior, Gelman et al. 2013, Bayesian Data Analysis, section 3.2), then the further seeds,
+    and asks once, at the same level, whether the difference is told from 0 or placed within the margin.
+    """
+    chance_D1, error_D1, new_mean_DM, new_squares_DM = _draw_futures()
+    seeds, half_freedom = measured.count, measured.weight * (measured.count - 1) / 2
+    # The variance is scaled inverse chi-squared, of which `gammaincinv` has the quantiles.
+    deviation_D1 = np.sqrt(measured.variance * half_freedom / scipy.special.gammaincinv(half_freedom, chance_D1))
+    more_M = np.arange(1, MOST_SEEDS_NEEDED + 1)
+    total_M = seeds + more_M
+    moved_DM = deviation_D1 * (error_D1 / math.sqrt(seeds) + new_mean_DM)
+    size_DM = np.abs(abs(measured.value) + more_M / total_M * moved_DM)
+    squares_DM = deviation_D1**2 * new_squares_DM + seeds * more_M / total_M * moved_DM**2
+    error_DM = np.sqrt((measured.variance * (seeds - 1) + squares_DM) / (total_M - 1) / total_M)
+    freedom_M = np.asarray(measured.weight * (total_M - 1.0), dtype=np.float64)
+    half_DM, tie_half_DM = (
+        np.hypot(student(level, freedom_M) * error_DM, measured.items.half(level) if measured.items else 0.0)
+        for level in (measured.level, 2 * measured.level)
+    )
+    decided_M = np.maximum.accumulate(((size_DM > half_DM) | (size_DM + tie_half_DM < margin)).mean(axis=0))
+    low, median, high = (
+        int(np.abs(decided_M - share).argmin()) + 1 if decided_M[-1] >= share else None for share in SHARES
+    )
+    return low, median, high
 
 
 def items_to_decide(difference: float, margin: float, level: float, items: ItemError) -> int | None:
@@ -58,17 +94,11 @@ def items_to_decide(difference: float, margin: float, level: float, items: ItemE
     Their spread is that of `items`. None for a difference of 0, or of exactly the margin, which no number decides.
     """
     ways = [
-        math.ceil(items.count * ((items.half(share) + items.half(POWER_LEVEL)) / abs(gap)) ** 2)
-        for gap, share in _gaps(difference, margin, level)
-        if gap
+        math.ceil(items.count * ((items.half(share) + items.half(POWER_LEVEL)) / gap) ** 2)
+        for gap, share in ((abs(difference), level), (margin - abs(difference), 2 * level))
+        if gap > 0
     ]
     return min(ways, default=None)
-
-
-def _gaps(difference: float, margin: float, level: float) -> list[tuple[float, float]]:
-    """Returns gaps that an interval has to be shorter than, with its level: that of a direction, and that of a tie."""
-    tie = [(margin - abs(difference), 2 * level)] if abs(difference) < margin else []
-    return [(difference, level), *tie]
 
 
 def smallest_gain(deviation: float, seeds: int, level: float, margin: float) -> float | None:

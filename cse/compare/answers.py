@@ -98,9 +98,12 @@ class ColumnAnswer:
     """Number of seeds that both models have; 0 means that Welch's interval compares the two means."""
     reason: str
     seeds_needed: int | None
-    """Seeds of each side that would decide, if the difference does not change; null if decided or over 200."""
+    """Seeds of each side that would decide, half of the time; null if decided or for over 200 more."""
     more_seeds: int | None
     """Seeds of each side that are lacking for `seeds_needed`; 0 if decided, null if over 200 or without signal."""
+    more_seeds_range: tuple[int | None, int | None] | None
+    """Further seeds that decide in a quarter and in three quarters of cases, null for over 200; null as a whole where
+    nothing is forecast."""
     seeds_for_margin: int | None
     """Seeds of each side that would show a difference of one margin in four of five comparisons."""
     better: Sense
@@ -134,6 +137,7 @@ def answer_columns(columns: Mapping[str, Sides], judged: Mapping[str, Judgement]
                 reason=judgement.reason,
                 seeds_needed=judgement.seeds_needed,
                 more_seeds=judgement.more_seeds,
+                more_seeds_range=judgement.more_seeds_range,
                 seeds_for_margin=judgement.seeds_for_effect,
                 better=sides.scale.better or "higher",
                 point=sides.scale.point,

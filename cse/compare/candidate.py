@@ -53,6 +53,9 @@ class GateVerdict:
     """Line on settings in which candidate and reference differ beyond those that were asked about."""
     more_seeds: int | None
     """Common seeds that a verdict still lacks; 0 if decided, null for over 200, and where no seeds would do."""
+    more_seeds_range: tuple[int | None, int | None] | None
+    """Seeds that are lacking in a quarter and in three quarters of cases, null for over 200; null as a whole where
+    nothing is forecast."""
     scope: Scope
     """Sample whose redrawing the verdict covers, in the column that decided it: seeds, sentences or both."""
     more_runs: int | None
@@ -152,6 +155,7 @@ def judge_candidate(
         word=word,
         differing=common.difference_line(),
         more_seeds=overall.more_seeds,
+        more_seeds_range=overall.more_seeds_range,
         scope=overall.scope,
         more_runs=runs,
         more_seconds=seconds,

@@ -71,7 +71,10 @@ class PlacedVerdict:
     seeds_needed: int | None
     """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
     more_seeds: int | None
-    """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
+    """Further seeds of an undecided row and its reference row that decide it half of the time."""
+    more_seeds_range: tuple[int | None, int | None] | None = field(default=None, metadata=OPTIONAL)
+    """Further seeds that decide it in a quarter and in three quarters of cases, null for over 200; absent
+    if decided."""
     level: float | None
     """Significance level of the interval at one interim analysis."""
     collapsed: int
@@ -150,6 +153,7 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
             reason=judgement.reason,
             seeds_needed=judgement.seeds_for_effect,
             more_seeds=judgement.more_seeds or None,
+            more_seeds_range=judgement.more_seeds_range,
             level=judgement.level,
             collapsed=judgement.failed[0],
         )

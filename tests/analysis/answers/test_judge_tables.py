@@ -138,14 +138,15 @@ def test_a_margin_of_nothing_and_too_many_looks_are_refused() -> None:
 
 
 def test_undecided_says_why_and_what_would_decide_it() -> None:
-    """Differences 1, 0, 2 have sd 1: 10 seeds reach (2.262 + 0.883) / sqrt(10) = 0.995, 3 seeds 3.097."""
+    """Differences 1, 0, 2 have sd 1."""
     rows = ([60.0, 61.0, 59.0], 84.0), ([61.0, 61.0, 61.0], 90.0)
     found = judge(table_of(*rows), same_scale=False, terms=Terms(seconds=90.0))[1, "dev"]
-    assert (found.word, found.seeds_for_effect, found.more_seeds) == ("undecided", 3, 7)
-    assert found.reason.endswith("; ours is too wide; about 7 more seeds would decide it (14 runs, 21 min)")
+    assert (found.word, found.seeds_for_effect, found.more_seeds) == ("undecided", 3, 3)
+    forecast = "3 more seeds would decide it, half of the time between 2 and 15"
+    assert found.reason.endswith(f"; ours is too wide; {forecast} (6 runs, 9 min)")
     faint = judge(table_of(rows[0], (rows[1][0], 84.1)), same_scale=False)[1, "dev"]
     assert faint.seeds_for_effect is None and "needs over 200 seeds" in faint.reason
-    assert "; the paper's own gap is below what seeds do; about 7 more" in faint.reason
+    assert "; the paper's own gap is below what seeds do; 3 more" in faint.reason
 
 
 def test_contrasts_and_columns_share_the_error() -> None:

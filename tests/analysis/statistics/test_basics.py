@@ -15,7 +15,7 @@ from analysis.statistics.contrasts import VARIANCE_FLOOR, contrasts, prior_freed
 from analysis.statistics.importance import importance
 from analysis.statistics.leave_one_out import leave_one_out
 from analysis.statistics.looks import LOOKS, NOMINAL, level, looks_until
-from analysis.statistics.needed import expect_seeds, seeds_needed, seeds_to_decide
+from analysis.statistics.needed import expect_seeds, seeds_needed
 
 
 def test_mean_and_sd() -> None:
@@ -56,13 +56,6 @@ def test_that_many_seeds_decide_in_four_of_five_tables() -> None:
     assert seeds is not None
     drawn = np.random.default_rng(0).normal(1.0, 1.0, (4000, seeds))
     assert (scipy.stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
-
-
-def test_a_tie_may_take_fewer() -> None:
-    direction, tie = seeds_needed(0.2, 0.1, 1, 0.05), seeds_needed(0.3, 0.1, 1, 0.10)
-    assert direction is not None and tie is not None and tie < direction
-    assert seeds_to_decide(0.2, 0.5, 0.1, 1, 0.05) == tie
-    assert seeds_to_decide(0.6, 0.5, 0.1, 1, 0.05) == seeds_needed(0.6, 0.1, 1, 0.05)
 
 
 def test_levels() -> None:

@@ -166,13 +166,13 @@ def test_the_sentence_tells_what_it_costs_to_know() -> None:
         (row, column): Judgement("undecided", published=0.0, more_seeds=more)
         for row, column, more in ((0, "a", 4), (0, "b", 2), (1, "a", 10))
     }
-    head = "E7: 3 undecided (at most 10 more seeds would settle them"
+    head = "E7: 3 undecided (about 10 more seeds would settle them"
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == f"{head}, 12 min)"
     assert headline(table, verdicts, same_scale=True, seconds=3000.0) == f"{head}, 20.0 h)"
     assert headline(table, verdicts, same_scale=True) == f"{head})"
     verdicts[2, "a"] = Judgement("undecided", published=0.0, more_seeds=None)
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == (
-        "E7: 4 undecided (at most 10 more seeds would settle 3, 12 min)"
+        "E7: 4 undecided (about 10 more seeds would settle 3, 12 min)"
     )
 
 

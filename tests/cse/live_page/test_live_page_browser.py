@@ -108,7 +108,7 @@ def test_what_is_undecided_comes_with_the_command_that_adds_seeds(browser: Any, 
     wait_for(lambda: browser.find_element("id", "verdicts").is_displayed(), 60)
     unfold(browser)
     text = browser.execute_script(TEXT, "verdicts")
-    head = r"E7: 7 undecided \(at most \d+ more seeds would settle them, [\d.]+ h\); not the paper's scale"
+    head = r"E7: 7 undecided \(about \d+ more seeds would settle them, [\d.]+ h\); not the paper's scale"
     assert re.match(head, text), text[:200]
     assert (
         "cse reproduce E7 --profile tiny --until decided --max-seeds 12" in text
