@@ -12,6 +12,7 @@ from analysis.ledger import Ledger
 from analysis.statistics.looks import level_left, spend
 from analysis.tables.columns import entry_of
 from benchmarks.loop import LOOP_CANDIDATES, GateRule, bootstrap_error, measure, one_run, words
+from cse.compare.loop import LoopQuestion
 from tests.commands import printed, refused
 from tests.cse.compare.models import A, B, Capture, Names, book, facts
 
@@ -64,6 +65,19 @@ def test_what_is_found_earns_level_for_what_is_asked_afterwards(capsys: Capture,
     assert third["level"] == 0.05 and third["next_level"] == pytest.approx(FOURTH + SECOND)
     rules = [look.rule.split()[0] for look in ledger.looks("cse gate ", is_prefix=True)]
     assert rules == ["gate", "found", "gate", "found", "gate"]
+
+
+def test_the_ways_on_are_named_where_little_is_left() -> None:
+    """Below a fiftieth of the first level, with the ninth question that found nothing."""
+    asked = [
+        LoopQuestion("main", k, None, spend(k), again=False, next_level=spend(k + 1), level_left=level_left(k))
+        for k in (8, 9)
+    ]
+    assert [question.lines()[-1].startswith("little level is left: a fresh held-out") for question in asked] == [
+        False,
+        True,
+    ]
+    assert asked[0].lines()[-1].endswith("; the next level is 0.001, of 0.018 that are left")
 
 
 def test_a_find_counts_from_when_it_was_known(capsys: Capture, two: Names, ledger: Ledger) -> None:
