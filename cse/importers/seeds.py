@@ -89,9 +89,12 @@ def _read_seed(value: object) -> int | None:
 
 
 def seed_of(run: ForeignRun) -> int | None:
-    """Returns the seed in the run's settings; None where it has none."""
-    values = (run.settings.get(name) for name in SEED_NAMES)
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < SEEDS_END), None)
+    """Returns the seed in the run's settings, of a text such as `s1` its last number; None where it has none."""
+    for value in (run.settings[name] for name in SEED_NAMES if name in run.settings):
+        number = LAST_NUMBER.fullmatch(value) if isinstance(value, str) else None
+        if (seed := _read_seed(int(number[2]) if number else value)) is not None:
+            return seed
+    return None
 
 
 def cell_of(run: ForeignRun) -> Settings:

@@ -223,7 +223,11 @@ def describe_settings(cells: Sequence[Settings]) -> str:
     count = number_of(len({json.dumps(cell, sort_keys=True) for cell in cells}), "cell")
     equal = [name for name in names if name not in varied]
     axes_text = f", told apart by {some(varied, AXES_SHOWN)}" if varied else ""
-    return f"{count}{axes_text}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
+    texts = {name: {cell[name] for cell in cells if isinstance(cell.get(name), str)} for name in varied}
+    labels = [name for name in varied if len(texts[name]) == len(cells) > 2 and len(varied) > 1]
+    hints = [f"{name} differs in every run: --drop {name} if it is a name, so that seeds meet" for name in labels]
+    equal_text = [f"equal in all: {some(equal, AXES_SHOWN)}"] if equal else []
+    return "; ".join([f"{count}{axes_text}", *hints, *equal_text])
 
 
 def _read_metrics(words: Sequence[str]) -> list[DeclaredMetric]:

@@ -72,6 +72,21 @@ def test_a_row_of_means_is_no_seed(take: Callable[..., tuple[str, str]], ledger:
     assert [seed for seed, _ in rows_of(ledger, "y")] == [0, 0, 1, 1, 2, 2]
 
 
+def test_seeds_in_words_keep_their_numbers(take: Callable[..., tuple[str, str]], ledger: str) -> None:
+    """They were counted in the order of the rows, so that seeds of two rows were paired crosswise."""
+    _, error = take("lr,seed,sts\n0.1,s1,81\n0.1,s2,82\n0.2,s2,84\n0.2,s1,83\n", "--as", "x", "--score", "sts")
+    assert rows_of(ledger, "x") == [(1, 81.0), (1, 83.0), (2, 82.0), (2, 84.0)] and "no seed" not in error
+
+
+def test_a_name_of_every_run_is_told(take: Callable[..., tuple[str, str]], ledger: str) -> None:
+    """As in a table that W&B's page exports: the name keeps seeds of one setting apart."""
+    text = "Name,lr,seed,sts\n" + "".join(f"run-{n},{n // 2},{n % 2},{80 + n}\n" for n in range(4))
+    said, _ = take(text, "--as", "x", "--score", "sts")
+    assert "told apart by Name, lr; Name differs in every run: --drop Name if it is a name, so that seeds meet" in said
+    said, _ = take(text, "--as", "y", "--score", "sts", "--drop", "Name")
+    assert "2 cells, told apart by lr\n" in said
+
+
 def test_a_random_state_is_a_seed_and_capitals_are_no_other_value(
     take: Callable[..., tuple[str, str]], ledger: str
 ) -> None:
