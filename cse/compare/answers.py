@@ -16,6 +16,9 @@ from analysis.tables.spec import Sense
 if TYPE_CHECKING:
     import pandas as pd
 
+FAILURE_RISK = 0.05
+"""Probability that more seeds fail than `SideAnswer.failures_at_most` says."""
+
 
 @dataclass(frozen=True)
 class RunAnswer:
@@ -63,6 +66,9 @@ class SideAnswer:
     """Score of each seed, or of each folder."""
     collapsed: int
     """Number of seeds that failed: their values are far worse than the others, or their run ended by an error."""
+    failures_at_most: float | None
+    """Largest share of failing seeds with which none of these fails in 5% of cases, 1 - 0.05^(1/n); null where some
+    failed, and without seeds."""
     seeds: Sequence[int]
     """Seeds of `values`; empty for model folders, which have none."""
     idle: Sequence[int]
@@ -71,7 +77,8 @@ class SideAnswer:
     @classmethod
     def of(cls, entry: Entry, failed: int) -> "SideAnswer":
         seeds = [seed for seed in entry.seeds if seed >= 0]
-        return cls(entry.n, entry.mean, entry.sd, entry.values, failed, seeds, entry.idle)
+        bound = None if failed or not seeds else 1 - FAILURE_RISK ** (1 / len(seeds))
+        return cls(entry.n, entry.mean, entry.sd, entry.values, failed, bound, seeds, entry.idle)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ def test_failed_runs_of_a_cell_break_its_candidate(capsys: Capture, two: Names, 
     for candidate in (A, ",".join(two[0])):
         made = facts(capsys, "gate", candidate, "--against", B, "--column", "sts_dev", code=3)
         assert made["verdict"] == "breaks" and "1 of 4 seeds of A failed" in made["columns"][0]["reason"]
+        bounds = [made["columns"][0][side]["failures_at_most"] for side in "AB"]
+        assert bounds == [None, pytest.approx(0.6316, abs=1e-4)], "0.3684³ = 0.05 of B's three seeds"
     assert facts(capsys, "gate", B, "--against", A, "--column", "sts_dev", code=3)["verdict"] == "worse"
 
 
