@@ -10,6 +10,7 @@ import cse
 from cse.cli.loader import deferred
 from cse.cli.printing import plain, problem_lines
 from cse_train.plugins import registry
+from cse_train.plugins.source import OUR_PACKAGES
 from cse_train.reading import first_line, is_out_of_memory, message_of
 
 with deferred(__name__):
@@ -17,7 +18,6 @@ with deferred(__name__):
 
 DONE, SOME_FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 MEMORY_ADVICE = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
-OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 
 
 def run_to_end(command: Callable[[], int | None], *, debug: bool = False) -> int:
