@@ -19,14 +19,13 @@ from analysis.render.verdicts import LACKING_SHOWN
 from analysis.statistics.basics import sureness
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.aggregate import Row, Table
-from analysis.tables.columns import Entry, Interval, entry_of
+from analysis.tables.columns import Interval, entry_of
 from analysis.tables.labels import number_of
 from analysis.tables.spec import SettingDifference, TableSpec
 from cse.cli import screen
 from cse.compare.answers import (
     ColumnAnswer,
     ModelAnswer,
-    SideAnswer,
     answer_columns,
     frame_of,
     interval_text,
@@ -359,14 +358,11 @@ def table(first: Comparison) -> Table:
             shown = _row(column)
             key = right | {"column": shown[0], "A - B": shown[3], "interval": shown[4]}
             key |= {"over": column.scope, "A is": word_with_count(column.word, comparison.others)}
-            rows.append(Row(key, {"A": _entry(column.A), "B": _entry(column.B)}))
+            sides = {"A": column.A, "B": column.B}
+            rows.append(Row(key, {name: entry_of(dict(enumerate(side.values))) for name, side in sides.items()}))
         words += comparison.remarks
     against = " and ".join(comparison.B.description for comparison in comparisons)
     title = f"{first.A.description} against {against}"
     spec = TableSpec(id="comparison", title=title, axes=list(rows[0].key), columns=["A", "B"], best="none")
     differing = "; ".join(comparison.differing for comparison in comparisons if comparison.differing)
     return Table(spec, rows, [], {}, list(dict.fromkeys(words)), compared_settings=differing)
-
-
-def _entry(side: SideAnswer) -> Entry:
-    return entry_of(dict(enumerate(side.values)))
