@@ -129,8 +129,8 @@ class Best:
     cells: Sequence[RankedCell]
     pick: Pick | None
     """None where no run is finished."""
-    rivals: Rivals | None = None
-    """Cells that cannot be told from the pick; null where the sweep has no other one."""
+    rivals: Rivals | None = field(default=None, metadata=OPTIONAL)
+    """Cells that cannot be told from the pick; left out where the sweep has no other one."""
     test: HeldOutScores | None = field(default=None, metadata=OPTIONAL)
     remarks: Sequence[str] | None = field(default=None, metadata=OPTIONAL)
     """Lines on the picked cell's runs: few seeds, and runs that trained without signal."""
