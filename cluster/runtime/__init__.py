@@ -5,7 +5,6 @@ __all__ = [
     "code_version",
     "join",
     "options",
-    "processes",
     "ray_internals",
     "resources",
     "start",
