@@ -60,7 +60,7 @@ def lacks_program_model(run_folder: Path) -> str | None:
     if files:
         return f"no model: run={run_folder}, its program's model was deleted; cse doctor --repair has it trained again"
     reason = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
-    advice = "save one into `best_dir`, `trial.best_folder` or `cse.best_folder()` after a report that was the best"
+    advice = "save one into `best_dir` or `cse.best_folder()` after a report that was the best"
     return f"no model: run={run_folder}, {reason}; {advice}"
 
 

@@ -95,7 +95,7 @@ class SpaceFile:
     notes: Text = ""
     plugins: Annotated[tuple[Text, ...], Give("give a list of folders, .py files or modules such as [mine.py]")] = ()
     trainer: TrainerBlock | None = None
-    """A training script or function of the user's own, in place of `method`; bare names are its parameters."""
+    """A training script of the user's own, in place of `method`; bare names are its parameters."""
     method: Any = None
     profile: Text = "small"
     seeds: Annotated[Seeds, Give(f"give a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]")] = 3

@@ -73,10 +73,8 @@ class TrainerBlock:
     """The `trainer:` block of a space file; relative paths count from that file."""
 
     __pydantic_config__ = CLOSED
-    script: Text | None = None
+    script: Text
     """Path of a .py file that is run as it is, in its own folder."""
-    function: Text | None = None
-    """Reference `FILE.py:NAME` to a function that is called with the trial."""
     args: Annotated[tuple[ArgBlock, ...] | None, ARGS_ADVICE] = None
     """The script's command line; by default an option for each parameter, --seed and --output_dir."""
     score: Annotated[ScoreBlock, SCORE_ADVICE]
@@ -111,15 +109,12 @@ def _read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     problems += lines or _check_block(file)
     if problems:
         return None, problems
-    program = str(file.script or file.function)
-    place, _, function = program.partition(":") if file.function else (program, "", "")
-    script = (folder / Path(place).expanduser()).resolve()
+    script = (folder / Path(file.script).expanduser()).resolve()
     parameters = _read_parameters(raw)
-    kind = "function" if function else "script"
     if script.suffix != ".py":
-        problems = [f"no Python: trainer.{kind}={program}; give a .py file"]
+        problems = [f"no Python: trainer.script={file.script}; give a .py file"]
     elif not script.is_file():
-        problems = [f"no such file: trainer.{kind}={program}; {script} is not there"]
+        problems = [f"no such file: trainer.script={file.script}; {script} is not there"]
     problems += _check_names(parameters)
     args = None if file.args is None else tuple(word for block in file.args for word in _read_words(block))
     problems += _check_args(args, [name for name, _ in parameters])
@@ -128,7 +123,7 @@ def _read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     scale, direction = float(file.score.scale), file.score.direction or "max"
     score = TrainerScore(name=file.score.name, direction=direction, scale=scale)
     trainer = Trainer(
-        "method", "", script.stem, file=script, script=script, root=script.parent, function=function,
+        "method", "", script.stem, file=script, script=script, root=script.parent,
         parameters=parameters, args=args, score=score,
         data=tuple((folder / Path(text).expanduser()).resolve() for text in file.data),
         steps=file.length.steps if file.length else None, fits=file.fits or "",
@@ -153,7 +148,7 @@ def place_trainer(block: Any, folder: Path) -> Any:
     """Returns the `trainer:` block with absolute paths."""
     if not isinstance(block, Mapping):
         return block
-    placed = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
+    placed = {key: _place(value, folder) if key == "script" else value for key, value in block.items()}
     if isinstance(data := block.get("data"), list):
         placed["data"] = [_place(each, folder) for each in data]
     return placed
@@ -165,12 +160,6 @@ def _place(text: Any, folder: Path) -> Any:
 
 def _check_block(file: TrainerBlock) -> list[str]:
     problems = []
-    if (file.script is None) == (file.function is None):
-        both = f"script={file.script}, function={file.function}"
-        problems.append(f"no single program: trainer: {both}; give `script: train.py` or `function: train.py:train`")
-    if file.function is not None and (file.args is not None or not file.function.rpartition(":")[2].isidentifier()):
-        setting = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
-        problems.append(f"no function: trainer.{setting}; give FILE.py:NAME without args, which takes the trial")
     if file.score.direction is None and needs_direction(file.score.name):
         problems.append(f"no direction: trainer.score.name={file.score.name}; give `direction: min`, or max")
     if suites.is_known(file.score.name):
@@ -212,7 +201,7 @@ def _list_kinds(value: Any) -> set[str]:
 
 
 def _check_names(parameters: Parameters) -> list[str]:
-    """Returns a line for each name that cannot be an option of a command line or a parameter of a function."""
+    """Returns a line for each name that cannot be an option of a command line."""
     lines = {
         **dict.fromkeys(("seed", "train.seed"), "seeds come from `seeds:` or --seeds"),
         **dict.fromkeys(GIVEN_NAMES[1:], "it is given to every run; choose another name"),

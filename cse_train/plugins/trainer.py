@@ -1,4 +1,4 @@
-"""Training script or function of the user's own as a method: its declaration in a space, and its runs' settings.
+"""Training script of the user's own as a method: its declaration in a space, and its runs' settings.
 
 Its code never runs here: each run has a process of its own (`cse_train.training.program`).
 """
@@ -108,8 +108,6 @@ class Trainer(Plugin):
     """Folder with the modules that the script imports: its own folder, or the sweep's copy of them."""
     places: tuple[tuple[str, str], ...] = ()
     """Copied modules: (top-level module, folder from which it was copied); empty for a script in its own folder."""
-    function: str = ""
-    """Name of the function that is called; empty for a script, which is run."""
     parameters: Parameters = ()
     args: tuple[str | ArgOption, ...] | None = None
     """Words of the command line; None for an option per parameter, `--seed` and `--output_dir`."""
@@ -196,9 +194,9 @@ def name_of(trainer: Trainer) -> str:
     """Returns a trainer's name in spaces: its script, and a digest that differs between declarations of one script."""
     declaration = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
     declaration = {key: value for key, value in declaration.items() if key not in LATER_FACTS or value}
+    declaration["function"] = ""  # of functions in place of scripts, which there were: names stay
     digest = hashlib.sha256(json.dumps(declaration, sort_keys=True).encode()).hexdigest()[:6]
-    program = "+".join(filter(None, [trainer.script.name, trainer.function]))
-    return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
+    return f"{re.sub('[^0-9A-Za-z_.+-]', '_', trainer.script.name)[:PROGRAM_LENGTH]}@{digest}"
 
 
 def is_program(method: str) -> bool:

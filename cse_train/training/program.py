@@ -154,14 +154,12 @@ class _Attempt:
             "program": trainer.name, "params": params, "seed": run.train.seed, "signature": self.signature,
             "score_name": trainer.score.name,
         }  # fmt: skip
-        arguments = trainer.arguments(params, **variables, best_dir=str(self.folder.best))
         return TrialOrder(
             script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
-            function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
+            arguments=trainer.arguments(params, **variables, best_dir=str(self.folder.best)),
             fit_ends=[(round(point.metrics.get(FIT, 1)) - 1, point.step) for point in self.earlier or ()],
-            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, fits=trainer.fits,
-            last=str(self.folder.last),
-            best=str(self.folder.best), mark=mark, wire=wire, life=life, parent=os.getpid(),
+            score=trainer.score.name, steps=trainer.steps, fits=trainer.fits,
+            last=str(self.folder.last), best=str(self.folder.best), mark=mark, wire=wire, life=life, parent=os.getpid(),
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Process of one run of a program: calls the user's script or function as Python would, and reports how it ended."""
+"""Process of one run of a program: runs the user's script as Python would, and reports how it ended."""
 
 import atexit
 import contextlib
@@ -47,7 +47,7 @@ def main() -> int:
     sys.path[:0] = dict.fromkeys([order.root, str(Path(order.script).parent)])
     sys.meta_path.insert(0, CopiedModules(order.root, order.places))
     try:
-        _call(order, trial)
+        _run(order)
     except TrialStopped:
         print("stopped by the scheduler", flush=True)
     except SystemExit as ended:
@@ -95,26 +95,14 @@ def _refuse(wire: Wire, path: str) -> None:
     os._exit(1)
 
 
-def _call(order: TrialOrder, trial: Trial) -> None:
-    if order.function:
-        module = _load(order, Path(order.script).stem)
-        function = getattr(module, order.function, None)
-        if not callable(function):
-            raise AttributeError(f"no function: {order.function} is not in {Path(order.script).name}")
-        function(trial)
-    else:
-        _load(order, "__main__")
-    _flush()
-
-
-def _load(order: TrialOrder, name: str) -> ModuleType:
-    """Runs the user's file as a module of this name, with the path that the original file has."""
-    module = ModuleType(name)
+def _run(order: TrialOrder) -> None:
+    """Runs the user's file as the main module, with the path that the original file has."""
+    module = ModuleType("__main__")
     module.__file__ = order.script
-    module.__spec__ = None if name == "__main__" else importlib.util.spec_from_file_location(name, order.script)
-    sys.modules[name] = module
+    module.__spec__ = None
+    sys.modules["__main__"] = module
     exec(compile(Path(order.code).read_bytes(), order.script, "exec"), vars(module))
-    return module
+    _flush()
 
 
 def _flush() -> None:

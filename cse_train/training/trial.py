@@ -1,4 +1,4 @@
-"""Interface of a training function to its run (`Trial`), and `report` for code that may also run outside a sweep."""
+"""Interface of a program to its run: `report` and `best_folder`, which do nothing outside a sweep, over a `Trial`."""
 
 import math
 import sys
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_train.results import Scalar
 from cse_train.training.program_folder import BestModel, TrialFolder
 from cse_train.training.wire import TrialOrder, Wire
 
@@ -26,7 +25,7 @@ class TrialStopped(BaseException):
 
 
 class Trial:
-    """One run of a training function: its parameters, its seed, and the folders for its files.
+    """The run of this process, with the folders for its files.
 
     Every rank of a run has one and reports at the same steps; the scores of the first rank count.
     """
@@ -35,9 +34,6 @@ class Trial:
         self._order, self._wire, self.rank = order, wire, rank
         folder = TrialFolder(Path(order.last).parent)
         self._best = BestModel(folder.last, Path(order.best), order.mark)
-        self.params: dict[str, Scalar] = order.params
-        """Parameters of the run by name."""
-        self.seed = order.seed
         self.checkpoint_folder = folder.output
         """Folder whose content is there again when the run resumes after an interruption."""
         self.resume_from = folder.output if order.resumes and any(folder.output.iterdir()) else None

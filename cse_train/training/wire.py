@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cse_train.results import Json, Scalar
+from cse_train.results import Json
 
 TRIAL_VARIABLE = "CSE_TRIAL"
 """Environment variable that holds the `TrialOrder` of a program's process."""
@@ -22,7 +22,7 @@ TRIAL_VARIABLE = "CSE_TRIAL"
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOrder:
-    """Order for a program's process: the code to run, its parameters, and its folders."""
+    """Order for a program's process: the code to run, its command line, and its folders."""
 
     script: str
     """Path of the user's file, which tracebacks show."""
@@ -32,10 +32,7 @@ class TrialOrder:
     """Folder with the modules that the script imports."""
     places: dict[str, str]
     """Top-level module -> the folder from which it was copied into `root`."""
-    function: str
     arguments: list[str]
-    params: dict[str, Scalar]
-    seed: int
     score: str
     steps: int | None
     fit_ends: list[tuple[int, int]]

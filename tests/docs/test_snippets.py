@@ -192,7 +192,7 @@ def test_yaml_is_read_as_a_command_reads_it(block: Block, tmp_path: Path, monkey
         (tmp_path / name).write_text(code, encoding="utf8")
     program = given.get("trainer", {})
     if program:
-        (tmp_path / str(program.get("script") or program["function"]).partition(":")[0]).touch()
+        (tmp_path / program["script"]).touch()
     file.write_text(yaml.safe_dump(whole(given, block.before)), encoding="utf8")
     try:
         assert load_space(str(file)).id

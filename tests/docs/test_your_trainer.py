@@ -1,4 +1,4 @@
-"""docs/your_trainer.md: its spaces are planned, its function and its loop run, its script is planned as it stands."""
+"""docs/your_trainer.md: its spaces are planned, its loops run, its script is planned as it stands."""
 
 import re
 import shlex
@@ -17,8 +17,8 @@ from search_spaces.cells import resolve
 from tests.commands import printed
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_trainer.md").read_text(encoding="utf8")
-SCRIPT, BY_ARGUMENTS, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-SPACE, OF_OPTIONS, OF_ARGUMENTS, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SCRIPT, BY_ARGUMENTS, LOOP, RESUMED, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SPACE, OF_OPTIONS, OF_ARGUMENTS, OF_RESUMED = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLE = """
 import cse
 from transformers import TrainingArguments
@@ -35,7 +35,7 @@ COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (cse .*)$", PAGE,
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Somebody's folder with the files of the page."""
     monkeypatch.chdir(tmp_path)
-    for name, text in {"train.py": SCRIPT, "losses.yaml": SPACE, "mine.py": FUNCTION, "mine.yaml": OF_FUNCTION}.items():
+    for name, text in {"train.py": SCRIPT, "losses.yaml": SPACE, "mine.py": RESUMED, "mine.yaml": OF_RESUMED}.items():
         Path(name).write_text(text, encoding="utf8")
     Path("pairs.json").write_text("[]")
     Path("my-encoder").mkdir()
@@ -66,7 +66,7 @@ def test_the_plan_counts_the_runs_and_knows_no_time(folder: Path, capsys: pytest
     assert "wiki" not in said and "docs/results" not in said
 
 
-def test_the_function_trains_and_its_least_loss_is_the_best(folder: Path) -> None:
+def test_the_script_with_checkpoints_trains_and_its_least_loss_is_the_best(folder: Path) -> None:
     outcome = _run("mine.yaml", folder)
     assert (len(outcome.points), outcome.best) == (10, -0.1 / 10)
     assert float((folder / "attempt-1" / "best" / "model.txt").read_text()) == 0.01

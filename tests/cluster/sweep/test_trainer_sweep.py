@@ -14,6 +14,7 @@ from cluster.sweep.run_sweep import run_sweep
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
 from search_spaces.parse import parse_file
+from tests.cse_train.training.programs import CALL
 
 PROGRAM = """
     import os
@@ -45,7 +46,7 @@ ALONE = "def train(trial):\n    trial.report(1, score=1, fraction=1)\n"
 SPACE = """
 version: 1
 id: mine
-trainer: {{function: "mine.py:train", score: {{name: acc, scale: 100}}}}
+trainer: {{script: mine.py, score: {{name: acc, scale: 100}}}}
 seeds: 1
 space: {{rate: {{grid: {rates}}}}}
 """
@@ -61,7 +62,7 @@ def no_programs_after() -> Iterator[None]:
 
 def sweep(folder: Path, program: str, rates: list[float], workers: int = 1, **options: object) -> list[RunRow]:
     folder.mkdir(exist_ok=True)
-    (folder / "mine.py").write_text(textwrap.dedent(program))
+    (folder / "mine.py").write_text(textwrap.dedent(program) + CALL)
     (folder / "mine.yaml").write_text(SPACE.format(rates=rates))
     runs = plan([parse_file(folder / "mine.yaml")], None, None, None, DataPaths(), workers=workers).runs
     given = SweepOptions(storage=folder / "store", workers=workers, max_concurrent=1, **options)  # type: ignore[arg-type]

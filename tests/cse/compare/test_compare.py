@@ -274,7 +274,7 @@ SPACE = """
 version: 1
 id: mine
 trainer:
-  function: "train.py:train"
+  script: train.py
   score: {name: NAME, direction: END}
 seeds: 3
 space:
@@ -290,7 +290,7 @@ def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     name: str = request.param
     end, *means = SCORES[name]
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text("def train(trial):\n    pass\n", encoding="utf8")
+    Path("train.py").write_text("", encoding="utf8")
     Path("mine.yaml").write_text(SPACE.replace("NAME", name).replace("END", end), encoding="utf8")
     Path("results").mkdir()
     sign = -1 if end == "min" else 1  # as its run reports it

@@ -11,19 +11,19 @@ from cse_train.plugins import registry
 SPACE = """
 version: 1
 id: mine
-trainer: {function: "mine.py:train", score: {name: loss, direction: min}}
+trainer: {script: mine.py, score: {name: loss, direction: min}}
 seeds: 1
 space: {rate: {grid: [0.5, 0.25]}}
 """
 PROGRAM = """
-import random
+import random, sys
+import cse
 
-def train(trial):
-    open("reports.txt", "a").write("begun ")
-    drawn = random.Random({seed}).random()
-    trial.report(1, score=drawn, fraction=0.25)
-    trial.report(2, score=drawn, fraction=0.5)
-    open("reports.txt", "a").write("went on ")
+open("reports.txt", "a").write("begun ")
+drawn = random.Random({seed}).random()
+cse.report(1, score=drawn, fraction=0.25)
+cse.report(2, score=drawn, fraction=0.5)
+open("reports.txt", "a").write("went on ")
 """
 
 
@@ -46,7 +46,7 @@ def _try(program: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[st
 def test_a_script_that_sets_its_seed_gives_one_score_and_stops_at_its_first_report(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, lines = _try(PROGRAM.format(seed="trial.seed"), capsys)
+    code, lines = _try(PROGRAM.format(seed="int(sys.argv[sys.argv.index('--seed') + 1])"), capsys)
     assert (code, len(lines)) == (0, 1) and "rate=0.5 seed 0: loss=0.844422 after" in lines[0]
     assert lines[0].endswith("s, 25% of the run; the same seed twice gave one score")
     # A first report is the best one, whose model is saved before the next report ends the run.
@@ -60,9 +60,9 @@ def test_a_script_that_ignores_its_seed_is_told(capsys: pytest.CaptureFixture[st
 
 
 def test_a_script_that_breaks_stops_a_sweep_with_its_own_line(capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines = _try("def train(trial):\n    raise KeyError('corpus')\n", capsys)
+    code, lines = _try("raise KeyError('corpus')\n", capsys)
     assert (code, len(lines)) == (2, 1)
-    assert lines[0].startswith("stop") and "KeyError: 'corpus' (mine.py:2 in train)" in lines[0]
+    assert lines[0].startswith("stop") and "KeyError: 'corpus' (mine.py:1 in <module>)" in lines[0]
 
 
 @pytest.mark.parametrize("words", [["doctor", "--try"], ["doctor", "E7", "--try"]])

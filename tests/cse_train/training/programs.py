@@ -19,6 +19,17 @@ from cse_train.results import Outcome, Point, Scalar
 from cse_train.training.program import train
 
 Stop = Callable[[Point], bool]
+CALL = """
+import pathlib, sys, types
+import cse
+given = dict(zip([word[2:] for word in sys.argv[1::2]], sys.argv[2::2]))
+folder = pathlib.Path(given.pop("output_dir"))
+train(types.SimpleNamespace(
+    params={name: float(value) for name, value in given.items()}, seed=int(given["seed"]), report=cse.report,
+    best_folder=cse.best_folder(), checkpoint_folder=folder, resume_from=folder if any(folder.iterdir()) else None,
+))
+"""
+"""End of a script that calls its function `train` with what it was given."""
 
 
 @dataclass

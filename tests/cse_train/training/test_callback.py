@@ -18,7 +18,7 @@ from cse_train.reading import MachineFault
 from cse_train.training import program_callback
 from cse_train.training.program import ProgramFailed
 from cse_train.training.program_child import TimedFolders
-from tests.cse_train.training.programs import Ran, run_program, run_rank
+from tests.cse_train.training.programs import CALL, Ran, run_program, run_rank
 
 SCRIPT = Path(__file__).with_name("train_pairs.txt").read_text()
 """A script as people write it, which knows nothing of cse."""
@@ -207,8 +207,8 @@ def train(trial):
 
 def test_folds_that_ended_before_a_kill_count_though_only_the_rest_is_trained(tmp_path: Path) -> None:
     with pytest.raises(MachineFault):
-        run_program(tmp_path, FUNCTION, fits="mean", function="train")
-    again = run_program(tmp_path, FUNCTION, fits="mean", function="train", into="attempt-2", resume_from="attempt-1")
+        run_program(tmp_path, FUNCTION + CALL, fits="mean")
+    again = run_program(tmp_path, FUNCTION + CALL, fits="mean", into="attempt-2", resume_from="attempt-1")
     assert again.points[0].metrics == {"fit1": 4.0, "fit2": 2.0, "fit3": 3.0, "score": 3.0}
 
 

@@ -26,7 +26,7 @@ from cse_train.training.program_folder import read_finished
 from cse_train.training.wire import MARK_VARIABLE
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
-from tests.cse_train.training.programs import run_program
+from tests.cse_train.training.programs import CALL, run_program
 
 CURVE = """
     import cse
@@ -104,8 +104,8 @@ def test_a_killed_program_goes_on_and_ends_as_an_undisturbed_one(
         attempt, before = 1, None
         while True:
             into = f"attempt-{attempt if moves else 1}"
-            text = FUNCTION + f"\n    trial_dies = {dies}\n"
-            given = {"function": "train", "parameters": {"rate": 2.0}, "seed": 3}
+            text = f"trial_dies = {dies}\n{textwrap.dedent(FUNCTION)}{CALL}"
+            given = {"parameters": {"rate": 2.0}, "seed": 3}
             try:
                 ran = run_program(folder, text, into=into, resume_from=before if moves else None, **given)
                 break

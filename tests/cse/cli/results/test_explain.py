@@ -219,7 +219,7 @@ SPACE = """
 version: 1
 id: mine
 trainer:
-  function: "train.py:train"
+  script: train.py
   score: {name: dev_loss, direction: min}
 seeds: 2
 space:
@@ -232,7 +232,7 @@ LOSSES = {1: 0.25, 2: 0.5}
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A finished sweep of losses; the folder of its first run, which saved no model."""
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text("def train(trial):\n    pass\n", encoding="utf8")
+    Path("train.py").write_text("", encoding="utf8")
     Path("mine.yaml").write_text(SPACE, encoding="utf8")
     Path("results").mkdir()
     with contextlib.closing(Ledger.open(Path("results/ledger.db"))) as ledger:

@@ -227,8 +227,8 @@ def test_a_run_of_a_program_has_no_components(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text("def train(trial):\n    pass\n", encoding="utf8")
-    text = "version: 1\nid: mine\ntrainer: {function: 'train.py:train', score: {name: loss, direction: min}}\n"
+    Path("train.py").write_text("", encoding="utf8")
+    text = "version: 1\nid: mine\ntrainer: {script: train.py, score: {name: loss, direction: min}}\n"
     Path("mine.yaml").write_text(f"{text}space: {{lr: {{grid: [1]}}}}\n", encoding="utf8")
     opened = Ledger.open(tmp_path / "results" / "ledger.db")
     train(opened, resolve(load_space("mine.yaml")), 1, lambda run: 0.5)
