@@ -9,9 +9,11 @@ from analysis.answers.imported import IMPORTED
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
 from analysis.run_state import RunState
+from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.aggregate import Baseline, UntrainedModel, collect_scores
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
+from cse_train.evaluate.suites.registry import span
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.signature import encoder_hash
@@ -122,7 +124,7 @@ class Idle:
     done: int
     """Number of all finished runs, with and without signal."""
     below: Mapping[str, str]
-    """Signature -> dev set and score of the encoder without training, which the run does not reach."""
+    """Signature -> dev set and score of the encoder without training, above which the run is not by TIE_MARGIN."""
     early: Sequence[str]
     """Signatures of runs that went on after their first evaluation and never beat it."""
 
@@ -135,7 +137,8 @@ class Idle:
         lines = []
         if self.below:
             starts = ", ".join(dict.fromkeys(self.below.values()))
-            lines.append(f"below the encoder without training ({starts}): {len(self.below)} of {self.done} runs")
+            runs = f"{len(self.below)} of {self.done} runs"
+            lines.append(f"{runs} are not {TIE_MARGIN:g} points above no training ({starts})")
         if self.early:
             lines.append(f"{len(self.early)} of {self.done} runs never beat their first evaluation")
         return lines
@@ -150,8 +153,9 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     entries = {entry.key: entry for entry in ledger.baselines()} if finished else {}
     below = {}
     for run in finished:
-        start = _starting_score(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
-        if start is not None and (run.best or 0.0) < start:
+        dev = str(run.config.get(DEV))
+        start, point = _starting_score(run, dev, str(run.identity.get("dev", "")), entries), (span(dev) or 100.0) / 100
+        if start is not None and (run.best or 0.0) < start + TIE_MARGIN * point:
             below[run.signature] = f"{run.config[DEV]} {start:.2f}"
     peaked = [run for run in finished if run.best_examples is not None and run.best_examples < (run.examples or 0)]
     first = ledger.first_points(run.signature for run in peaked)

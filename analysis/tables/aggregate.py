@@ -12,6 +12,7 @@ from analysis.documents import spell_key
 from analysis.ledger import UntrainedScore
 from analysis.run_state import RunState
 from analysis.statistics.basics import Spread, pool_spreads
+from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.columns import Entry, entry_of
 from analysis.tables.labels import choose_axes
 from analysis.tables.results import require_one_precision
@@ -35,7 +36,7 @@ RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
 """Suite field -> values (up to a comma) that are choices of the scorer and not of the suite: all columns share one."""
 OWN_FIELD = "pooler"
 """Protocol field that belongs to a method: in a table of several methods each has its own test-time representation."""
-NO_SIGNAL_TEXT = "never beat their first evaluation or their encoder without training"
+NO_SIGNAL_TEXT = f"never beat their first evaluation, or their encoder without training by {TIE_MARGIN:g} points"
 """Message about runs without signal: nothing that was trained shows in their score."""
 UNTRAINED_CLS = "untrained [CLS]"
 """Prefix of the baseline's label whose value figures draw as a reference line."""
@@ -155,7 +156,7 @@ def aggregate(
 ) -> Table:
     """Builds the table of `results`; `models` are the paper's other rows with measured scores.
 
-    `no_signal_runs` holds signatures of runs that never beat their first evaluation or their encoder without training.
+    `no_signal_runs` holds signatures of runs that show no signal of training.
     A published table is without signal if half its runs are, or if all its entries lie within the median seed sd of
     `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different protocols, one
     seed has two values, or `train.precision` came to several things.

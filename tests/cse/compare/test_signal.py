@@ -16,7 +16,7 @@ IDLE, ALSO_IDLE, HIGH = "E7:dup_rate=0.08", "E7:dup_rate=0.12", "E7:dup_rate=0.1
 LEARNS, ALSO_LEARNS = "E7:dup_rate=0.24", "E7:dup_rate=0.32"
 LEVELS = {0.08: 33.97, 0.12: 33.97, 0.16: 60.0, 0.24: 60.0, 0.32: 60.0}
 """Repetition rate -> best dev score; the first three never beat their first evaluation."""
-NEVER = "never beat their first evaluation or their encoder without training"
+NEVER = "never beat their first evaluation, or their encoder without training by 0.5 points"
 BOTH = f"3 of 3 runs of A and 3 of 3 runs of B {NEVER}"
 
 
@@ -68,14 +68,17 @@ def test_one_idle_side_may_be_worse_and_is_no_tie(capsys: Capture, ledger: Ledge
     assert (equal["verdict"], equal["columns"][0]["reason"]) == ("no signal", f"3 of 3 runs of B {NEVER}")
 
 
-def test_sides_that_learn_are_a_tie_until_they_end_below_their_encoder(capsys: Capture, ledger: Ledger) -> None:
+def test_sides_that_learn_are_a_tie_unless_their_encoder_has_as_much_but_for_the_margin(
+    capsys: Capture, ledger: Ledger
+) -> None:
     tie = facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS)
     assert (tie["verdict"], tie["columns"][0]["word"], tie["columns"][0]["A"]["idle"]) == ("tie", "tie", [])
     assert not [note for note in facts(capsys, "compare", LEARNS, ALSO_LEARNS)["notes"] if "evaluation" in note]
     dev = ledger.runs()[0].identity["dev"]
-    untrained = {"untrained [CLS]": 62.0}
-    ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": dev}, untrained)])
-    assert facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS, code=4)["verdict"] == "no signal"
+    for start, word, code in ((59.3, "tie", 0), (59.7, "no signal", 4), (62.0, "no signal", 4)):
+        untrained = {"untrained [CLS]": start}
+        ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": dev}, untrained)])
+        assert facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS, code=code)["verdict"] == word
 
 
 def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(capsys: Capture, ledger: Ledger) -> None:

@@ -206,7 +206,7 @@ def test_every_table_with_verdicts_has_its_radios(folder: Path, view: str) -> No
     assert len(page.all("input", type="radio", **{"class": f"show-{view}"})) == 1
 
 
-WHY = "18 of 18 runs never beat their first evaluation or their encoder without training"
+WHY = "18 of 18 runs never beat their first evaluation, or their encoder without training by 0.5 points"
 WORDS = ("same direction", "opposite direction", "tie", "ordering supported", "not supported")
 
 
@@ -268,11 +268,11 @@ def test_the_site_and_the_report_say_so(ledger: Ledger, signal_site: Site) -> No
 
 
 def test_runs_below_their_encoder_have_no_signal_under_the_pooler_that_is_scored(tmp_path: Path) -> None:
-    """E8 rises to 61 under [CLS]: no signal where the untrained [CLS] has 62, whatever the untrained mean has."""
+    """E8 rises to 61 under [CLS]: no signal where the untrained [CLS] has 60.7 or 62, not the untrained mean."""
     with contextlib.closing(Ledger.open(tmp_path / "ledger.db")) as ledger:
         train(ledger, small("E8"), 3, lambda run: 61.0 + noise(run, 0.03))
         dev = ledger.runs()[0].identity["dev"]
-        for untrained, word in ((62.0, "no signal"), (51.5, "tie")):
+        for untrained, word in ((62.0, "no signal"), (60.7, "no signal"), (51.5, "tie")):
             scores = {"untrained [CLS]": untrained, "untrained mean": 113.5 - untrained}
             ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": dev}, scores)])
             words = {verdict.word for verdict in page_of(small("E8"), ledger).verdicts.values()}

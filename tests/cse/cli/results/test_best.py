@@ -149,7 +149,7 @@ def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> Non
     key = ("generated_dev:20", "words-l1-h64", "generated", 512)
     ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
     said = printed(capsys, "best", "harm")
-    assert "of the pick: below the encoder without training (generated_dev:20 41.50): 1 of 1 runs" in said
+    assert "of the pick: 1 of 1 runs are not 0.5 points above no training (generated_dev:20 41.50)" in said
     assert "of the pick: 1 of 1 runs never beat their first evaluation" in said
 
 
