@@ -109,7 +109,8 @@ class LoopQuestion:
         control = f"this loop controls the {self.control} at {100 * self.rate:.4g}%"
         if self.next_level is None or self.level_left is None:
             return [*lines, control]
-        lines.append(f"{control}; the next level is {self.next_level:.2g}, of {self.level_left:.2g} that are left")
+        following, left = (f"{100 * level:.2g}%" for level in (self.next_level, self.level_left))
+        lines.append(f"{control}; the next level is {following}, of {left} that are left")
         return [*lines, *([WAYS_ON] if self.next_level < LITTLE * self.rate else [])]
 
 

@@ -207,7 +207,7 @@ def test_it_fits_a_terminal_of_80_columns(capsys: Capture, two: Names, monkeypat
 def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger: Ledger) -> None:
     better = printed(capsys, "gate", A, "--against", B)
     joined = "better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0 "
-    left = "this loop controls the false discovery rate at 5%; the next level is 0.015, of 0.05 that are left\n"
+    left = "this loop controls the false discovery rate at 5%; the next level is 1.5%, of 5% that are left\n"
     assert better == f"{joined}(3 seeds; other sentences are not covered))\n{left}"
     worse = facts(capsys, "gate", B, "--against", A, code=3)
     assert (worse["verdict"], worse["exit_code"], worse["columns"][0]["difference"]) == ("worse", 3, -3.0)

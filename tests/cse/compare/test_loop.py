@@ -57,7 +57,7 @@ def test_what_is_found_earns_level_for_what_is_asked_afterwards(capsys: Capture,
     text = printed(capsys, "gate", D, "--against", B).splitlines()
     assert text[1:] == [
         "question 2 on this held-out set: its level is 0.0146",
-        "this loop controls the false discovery rate at 5%; the next level is 0.05, of 0.14 that are left",
+        "this loop controls the false discovery rate at 5%; the next level is 5%, of 14% that are left",
     ]
     again = facts(capsys, "gate", D, "--against", B)["asked"]
     assert (again["level"], again["next_level"]) == (pytest.approx(SECOND), 0.05)
@@ -77,7 +77,7 @@ def test_the_ways_on_are_named_where_little_is_left() -> None:
         False,
         True,
     ]
-    assert asked[0].lines()[-1].endswith("; the next level is 0.001, of 0.018 that are left")
+    assert asked[0].lines()[-1].endswith("; the next level is 0.1%, of 1.8% that are left")
 
 
 def test_a_find_counts_from_when_it_was_known(capsys: Capture, two: Names, ledger: Ledger) -> None:
