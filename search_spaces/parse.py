@@ -198,7 +198,15 @@ def _parse_search(raw: Json, axes: Mapping[str, Domain]) -> tuple[SearchConfig |
     block = raw.get("search")
     search, problems = None, []
     if isinstance(block, dict):
-        problems = fields.problems(SearchConfig, block, "search.")
+        removed = {
+            name: f"removed setting: search.{name}={brief(block[name])}; seeds are not raced, give `seeds: N` and tpe"
+            for name in ("race", "max_seeds")
+            if name in block
+        }
+        if block.get("sampler") == "posterior":
+            removed["sampler"] = "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"
+        rest = {name: value for name, value in block.items() if name not in removed}
+        problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
         search = None if problems else fields.make_checked(SearchConfig, block)
     if search and not axes:
         problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run")

@@ -203,7 +203,7 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
     assert "searched" in printed(capsys, "ls")
     assert "64.50" in printed(capsys, "trials", "searched")
     line = refused(capsys, "plan", "searched.yaml")
-    assert "search.sampler='posterior'" in line and "tpe" in line
+    assert "search.sampler=posterior; " in line and "tpe" in line
 
 
 def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
