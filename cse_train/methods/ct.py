@@ -98,7 +98,7 @@ class ContrastiveTension(Method[Config]):
         """Stores which of `dev_encodes` was the best."""
         self.first_is_better = place == 1
 
-    def kept_state(self) -> dict[str, object]:
+    def kept_state(self) -> dict[str, Any]:
         """Returns the state; where the first encoder was the better one, its weights replace the second's."""
         state = self.state_dict()
         if not self.first_is_better:
