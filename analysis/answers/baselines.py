@@ -127,6 +127,8 @@ class Idle:
     """Signature -> dev set and score of the encoder without training, above which the run is not by TIE_MARGIN."""
     early: Sequence[str]
     """Signatures of runs that went on after their first evaluation and never beat it."""
+    barely: frozenset[str] = frozenset()
+    """Signatures of runs that are above their encoder without training, and by less than TIE_MARGIN."""
 
     @property
     def signatures(self) -> frozenset[str]:
@@ -151,16 +153,17 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     """Finds the runs without signal; a run without a stored score of its encoder is judged by its curve alone."""
     finished = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if finished else {}
-    below = {}
+    below, barely = {}, set()
     for run in finished:
         dev = str(run.config.get(DEV))
         start, point = _starting_score(run, dev, str(run.identity.get("dev", "")), entries), (span(dev) or 100.0) / 100
         if start is not None and (run.best or 0.0) < start + TIE_MARGIN * point:
             below[run.signature] = f"{run.config[DEV]} {start:.2f}"
+            barely |= {run.signature} if (run.best or 0.0) >= start else set()
     peaked = [run for run in finished if run.best_examples is not None and run.best_examples < (run.examples or 0)]
     first = ledger.first_points(run.signature for run in peaked)
     early = [run.signature for run in peaked if run.best_examples == first.get(run.signature, 0)]
-    return Idle(len(finished), below, early)
+    return Idle(len(finished), below, early, frozenset(barely.difference(early)))
 
 
 def _starting_score(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:

@@ -111,6 +111,7 @@ def build_planned(
         untrained=next((dict(row.values) for row in rows if row.label == untrained), None),
         models=models,
         no_signal_runs=no_signal.signatures,
+        barely=no_signal.barely,
     )
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *no_signal.lines()]
     remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs)

@@ -153,12 +153,14 @@ def aggregate(
     untrained: Mapping[str, float] | None = None,
     models: Sequence[UntrainedModel] = (),
     no_signal_runs: Set[str] = frozenset(),
+    barely: Set[str] = frozenset(),
 ) -> Table:
     """Builds the table of `results`; `models` are the paper's other rows with measured scores.
 
-    `no_signal_runs` holds signatures of runs that show no signal of training.
-    A published table is without signal if half its runs are, or if all its entries lie within the median seed sd of
-    `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different protocols, one
+    `no_signal_runs` holds signatures of runs that show no signal of training. Those of them in `barely` are above their
+    encoder without training: they leave two rows of a comparison without signal, and no table. A published table is
+    without signal if half its runs are, or if all its entries lie within the median seed sd of `untrained` (column ->
+    value of the untrained encoder). Raises TableError where scores have different protocols, one
     seed has two values, or `train.precision` came to several things.
     """
     require_one_precision(results, spec.id)
@@ -179,7 +181,7 @@ def aggregate(
     notes = [*spec.notes, *_remarks(spec, results), *protocol_notes]
     scored = {model.label: model for model in compared if model.values}
     table = Table(spec, rows, list(baselines), _protocol(spec, results, by_column), notes, scored)
-    reason = _describe_no_signal(spec, results, no_signal_runs) or _flat(table, untrained or {})
+    reason = _describe_no_signal(spec, results, no_signal_runs - barely) or _flat(table, untrained or {})
     return replace(table, no_signal=reason, notes=[*notes, f"no signal at this scale: {reason}"]) if reason else table
 
 
@@ -309,7 +311,7 @@ def _describe_no_signal(spec: TableSpec, results: Sequence[RunValue], no_signal_
     return (
         ""
         if few or spec.searched or not spec.published
-        else f"{len(runs & no_signal_runs)} of {len(runs)} runs {NO_SIGNAL_TEXT}"
+        else f"{len(runs & no_signal_runs)} of {len(runs)} runs never beat their first evaluation or no training"
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 from analysis.ledger import Ledger, UntrainedScore
 from analysis.render.formats import render
 from analysis.render.markup import shorten
-from analysis.tables.aggregate import NO_SIGNAL_TEXT, Baseline, Table, aggregate, collect_scores, comparable
+from analysis.tables.aggregate import Baseline, Table, aggregate, collect_scores, comparable
 from analysis.tables.labels import choose_axes, distinguish_runs, label
 from analysis.tables.results import PART, require_one_precision, results_of
 from analysis.tables.spec import MetricScale, PaperRow, RunValue, Sense, TableError, TableSpec, identify
@@ -128,8 +128,9 @@ def test_a_table_of_which_half_the_runs_are_idle_is_without_signal(idle: int, wi
     table = aggregate(E7, signed, no_signal_runs=asleep)
     assert no_signal(table) is without is bool(table.no_signal)
     if without:
-        assert table.no_signal == f"{idle} of 4 runs {NO_SIGNAL_TEXT}"
+        assert table.no_signal == f"{idle} of 4 runs never beat their first evaluation or no training"
     assert [row.entries["sts_dev"].idle for row in table.rows[:2]] == [(1, 2)[:idle], (1, 2)[: max(0, idle - 2)]]
+    assert not no_signal(aggregate(E7, signed, no_signal_runs=asleep, barely=asleep)), "a little is no nothing"
     searched = aggregate(dataclasses.replace(E7, searched=True), signed, no_signal_runs=asleep)
     assert not no_signal(searched), "most cells of a search may be bad"
     assert not no_signal(aggregate(dataclasses.replace(E7, published=[]), signed, no_signal_runs=asleep))

@@ -206,7 +206,7 @@ def test_every_table_with_verdicts_has_its_radios(folder: Path, view: str) -> No
     assert len(page.all("input", type="radio", **{"class": f"show-{view}"})) == 1
 
 
-WHY = "18 of 18 runs never beat their first evaluation, or their encoder without training by 0.5 points"
+WHY = "18 of 18 runs never beat their first evaluation or no training"
 WORDS = ("same direction", "opposite direction", "tie", "ordering supported", "not supported")
 
 
