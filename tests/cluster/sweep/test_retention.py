@@ -20,7 +20,7 @@ from cluster.sweep.retention import (
     plan_cleaning,
     remove,
 )
-from cse.cli import exit
+from cse.cli import exit, sweep_options
 from cse.cli.app import main
 from cse.experiments import run
 from cse.experiments.request import Request, Work
@@ -244,7 +244,7 @@ def test_a_sweep_prunes_at_its_end_and_says_so(
         resolved=resolve(load_space("demo")), seeds=(0,), paths=DataPaths(), ledger=ledger.url, options=options
     )
     outcome = run.run_grid(request, Work([], [], frozenset(), frozenset()))
-    assert exit.print_outcome(outcome, ledger.url) == exit.DONE
+    assert sweep_options.print_outcome(outcome, ledger.url) == exit.DONE
     assert left() == TOP
     said = capsys.readouterr()
     assert "7.5 MB of checkpoints freed" in said.out

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from cluster.runtime import resources, storage
+from cluster.runtime import storage
 from cluster.runtime.resources import Node
 from cluster.runtime.storage import PROBE, look
 from cse.cli.app import main
-from tests.commands import printed, problems
-from tests.sides import needs
+from tests.commands import problems
 
 pytestmark = pytest.mark.usefixtures("without_ray")
 SPACE = """version: 1
@@ -158,14 +157,3 @@ def test_a_cluster_without_the_gpus_that_a_run_needs(
     line = refused(capsys, joined(), "--gpus-per-worker", "0.5")
     assert line.startswith("cse: no GPU: gpus_per_worker=0.5; there: head 4 CPUs, 0 GPUs, ")
     assert "start Ray on a machine with GPUs" in line
-
-
-@needs("doctor")
-def test_usual_ports_that_are_taken_are_told_with_the_way_round(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, head: str
-) -> None:
-    """They stop nothing: Ray takes others."""
-    port = int(head.rpartition(":")[2])
-    monkeypatch.setattr("cse.doctor.checks.PORTS", {port: "ray start --head takes another by --port"})
-    monkeypatch.setattr(resources, "this_machine", lambda: Node(cpus=4, gpus=0, memory_gb=16))
-    assert f"port in use: port={port}; ray start --head takes another by --port" in printed(capsys, "doctor")
