@@ -78,7 +78,7 @@ def by_world(
 @pytest.mark.parametrize(("case", "world"), [*((case, 2) for case in CASES), *((case, 4) for case in FIRST)])
 def test_T4_ranks_equal_one_process_in_loss_and_gradient(by_world: dict[int, dict], case: str, world: int) -> None:
     for one, many in zip(by_world[1][case], by_world[world][case], strict=True):
-        torch.testing.assert_close(many["loss"], one["loss"], atol=5e-6, rtol=1e-6)
+        torch.testing.assert_close(many["loss"], one["loss"], atol=5e-6, rtol=1e-5)
         assert many["gradients"].keys() == one["gradients"].keys()
         scale = max(g.abs().max() for g in one["gradients"].values())
         for name, gradient in one["gradients"].items():

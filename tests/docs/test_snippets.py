@@ -28,7 +28,7 @@ HERE = {
     "cse bundle E7@tiny --to e7.jsonl.gz": "42 runs of 1 sweep",
     "cse import e7.jsonl.gz --ledger other.db": " runs imported, 0 already there",
     "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08 --profile tiny": "undecided",
-    "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile tiny": "more-seeds 16: ",
+    "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile tiny": "more-seeds 6: ",
     "cse plan E7 --decide --runs 20 --deviation 0.8": "10 seeds each, level 0.05: finds a true gain of 1.13",
     "cse plan S3 --profile tiny --data DIR": "8 cells x 3 seeds",
     "cse data list": "wiki1m",
