@@ -1,5 +1,6 @@
 """Finds the seed of each imported run, in its values or by counting the runs of one configuration."""
 
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -73,8 +74,9 @@ def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
         if seed is None and isinstance(value, str) and (match := LAST_NUMBER.fullmatch(value)):
             seed, text = _read_seed(int(match[2])), match[1].strip("-_./ ")
         if seed is None:
-            at = f" of row {run.row}" if run.row else ""
-            raise ConfigError([f"no seed: {column}={value}{at}; name a column of whole numbers from 0 with --seed"])
+            raise ConfigError(
+                [f"no seed: {column}={value}{_of_row(run)}; name a column of whole numbers from 0 with --seed"]
+            )
         seedless = run.without([column])
         settings = {**cell_of(seedless), **({column: text} if text else {}), SEED_KEY: seed}
         seeded.append(replace(seedless, settings=settings))
@@ -151,13 +153,7 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
     configuration have the same seed, and for a word beside whole numbers: a row of means is no run.
     """
     if any(seed_of(run) is not None for run in runs):
-        for run in runs:
-            for name in SEED_NAMES:
-                value = run.settings.get(name)
-                if isinstance(value, str) and not re.search(r"\d", value):
-                    at = f" of row {run.row}" if run.row else ""
-                    line = f"no seed: {name}={value}{at} is beside seeds that are numbers"
-                    raise ConfigError([f"{line}; take out rows that are no runs, or name another column with --seed"])
+        _refuse_words(runs)
     seeds: dict[str, int] = {}
     for members in group_by_cell(runs):
         run_by_seed: dict[int, ForeignRun] = {}
@@ -179,6 +175,19 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
                 run_by_seed[next(free)] = run
         seeds |= {run.id: seed for seed, run in run_by_seed.items()}
     return seeds
+
+
+def _refuse_words(runs: Sequence[ForeignRun]) -> None:
+    """Raises ConfigError for a run whose seed is a word without a digit, such as `mean`."""
+    for run, name in itertools.product(runs, SEED_NAMES):
+        value = run.settings.get(name)
+        if isinstance(value, str) and not LAST_NUMBER.fullmatch(value):
+            line = f"no seed: {name}={value}{_of_row(run)} is beside seeds that are numbers"
+            raise ConfigError([f"{line}; take out rows that are no runs, or name another column with --seed"])
+
+
+def _of_row(run: ForeignRun) -> str:
+    return f" of row {run.row}" if run.row else ""
 
 
 def _describe_twice(seed: int, first: ForeignRun, second: ForeignRun, score: str) -> str:

@@ -33,7 +33,7 @@ VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
 NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
 """Pattern of NaN and infinity in the text of a Python dictionary."""
 OfflineRun = dict[str, Any]
-"""What one file of an offline run holds (`_offline_run`)."""
+"""ID, configuration, last summary and exit code of an offline W&B run, as one of its files holds them."""
 MAGIC = b":W&B"
 BEFORE = 7
 """Bytes before the first piece; they count as part of the first block."""

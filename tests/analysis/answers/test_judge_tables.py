@@ -58,7 +58,7 @@ def test_one_seed_takes_the_columns_spread() -> None:
 
 
 def test_the_values_of_a_table_share_its_error() -> None:
-    """Those of another column too; a value that is not published, or not run, has no word and no share."""
+    """Published values of all columns share the level; a value that is not printed, or not run, has no share."""
     table = table_of(([81.8, 82.0, 82.2], 82.0), ([60.0, 60.1, 60.3], 60.0), ([1.0, 2.0, 3.0], None), ([], 60.0))
     assert judge(table, same_scale=True)[0, "dev"].level == 0.025
     for row in table.rows:
@@ -68,7 +68,7 @@ def test_the_values_of_a_table_share_its_error() -> None:
 
 
 def test_ranks_decide_where_they_reach_the_level() -> None:
-    """Of 39 seeds one further seed is above or below all of them in 2 of 40 cases; one wild seed moves no rank."""
+    """One further seed is above or below all of 39 others in 2 of 40 cases; a wild one among them moves no rank."""
     seeds = [*(70 + place / 10 for place in range(38)), 500.0]
     (inside,) = verdicts((seeds, 400.0))
     assert (inside.word, inside.interval, inside.level) == ("one seed could give it", (70.0, 500.0), 0.05)

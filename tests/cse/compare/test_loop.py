@@ -1,4 +1,4 @@
-"""What a loop of gates costs, what a find earns, and how rarely a loop without a better model is won."""
+"""Loops of gate questions: the level of each, the level that a find earns, and false wins without a better model."""
 
 import os
 from pathlib import Path

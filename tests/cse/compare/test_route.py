@@ -50,8 +50,7 @@ def replay(
 def test_the_route_finds_what_is_there_and_rarely_what_is_not(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float
 ) -> None:
-    """Of eight equal candidates one is called better in at most 5%; one that gains 1.5 points is found in at least 60%,
-    of the 82% in which it is the pick."""
+    """Searches of eight equal candidates call one better in at most 5%; those with a gain of 1.5 in 60% or more."""
     training, generator, wins = Training(), np.random.default_rng(round(10 * gain)), 0
     monkeypatch.setattr(experiments_run, "run_grid", training)
     for place in range(REPLAYS):
