@@ -192,6 +192,9 @@ def _problem(config: type, name: str, value: object, prefix: str) -> str | None:
     annotation = hints(config)[name]
     allowed = range_of(annotation)
     if not fits(annotation, value):
+        words = [word for word in _list_admitted(annotation)[1] if isinstance(word, str)]
+        if words and isinstance(value, str):
+            return f"unknown value: {prefix}{name}={brief(value)}; {nearest(value, words)}"
         kind = type(value).__name__
         return f"wrong type: {prefix}{name}={brief(repr(value))} is a {kind}; give {describe(annotation)}"
     if isinstance(value, float) and not math.isfinite(value):

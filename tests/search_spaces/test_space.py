@@ -423,7 +423,10 @@ def test_a_component_is_there_only_under_the_values_that_it_replaces(tmp_path: P
         (("method.anchors: 1,", "method.ancors: 1,"), "unknown key: components.second anchor.method.ancors=1; did you"),
         (("method.anchors: 1,", "method.dup_rate: 0.0,"), "key of another method: components.second anchor.method.dup"),
         (("method.anchors: 1,", "method.anchors: 0,"), "out of range: components.second anchor.method.anchors=0"),
-        (("{both: contrastive}", "{bth: contrastive}"), "wrong type: components.masked-LM loss.method.objective='bth'"),
+        (
+            ("{both: contrastive}", "{bth: contrastive}"),
+            "unknown value: components.masked-LM loss.method.objective=bth; did you",
+        ),
         (("{both: contrastive}", "{}"), "wrong component: components.masked-LM loss.method.objective={}; give"),
         (("{method.anchors: 1, train.dropout: 0}", "1"), "wrong component: components.second anchor=1; give"),
         (("method.anchors: 1,", "train.seed: 1,"), "wrong key: components.second anchor.train.seed=1; seeds come"),
