@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 
 def sureness(level: float) -> str:
-    """Returns the name of an interval with a given error rate: 0.05 gives `95%`."""
-    return f"{100 * (1 - level):.4g}%"
+    """Returns the name of an interval with a given error rate: 0.05 gives `95%`, 0.00004 gives `99.996%`."""
+    digits = max(4, 2 + math.ceil(-math.log10(100 * level)))  # never 100%
+    return f"{100 * (1 - level):.{digits}g}%"
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
