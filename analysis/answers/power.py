@@ -57,7 +57,7 @@ class Power:
     source: str
     """Origin of the deviation."""
     margin: float
-    """Largest difference that is a tie, in the units of the deviation."""
+    """Largest difference that is a tie, in the units of the deviation; 0 where the metric's range is not known."""
     power: float = POWER
     """Probability with which the smallest gain is found."""
     rows: Sequence[Findable]
@@ -67,7 +67,8 @@ class Power:
         """Returns a sentence for each number of candidates."""
         spread = f"{self.deviation:.{self.digits}f} ({self.source})"
         head = f"what {number_of(self.runs, 'run')} can find in {self.power:.0%}, at a deviation over seeds of {spread}"
-        return [f"{head}:", *(f"  {self._tell(row)}" for row in self.rows)]
+        no_tie = "" if self.margin else ", no difference being a tie, as the metric's range is not known"
+        return [f"{head}{no_tie}:", *(f"  {self._tell(row)}" for row in self.rows)]
 
     def _tell(self, row: Findable) -> str:
         shared = f"{number_of(row.candidates, 'candidate')}: {number_of(row.seeds, 'seed')} each, level {row.level:.3g}"

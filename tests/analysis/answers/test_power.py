@@ -105,6 +105,25 @@ def test_a_plan_says_what_its_runs_can_find(capsys: Capture, ledger: Ledger) -> 
     assert "10 candidates: 1 seed each, level 0.005: finds nothing, as a word needs 2 seeds: 22 runs" in text
 
 
+def test_the_margin_is_half_a_point_of_the_metrics_own_range(capsys: Capture, ledger: Ledger, tmp_path: Path) -> None:
+    """MRR from 0 to 1: a hundredth of everything that percent have; a loss has no range, and so no tie."""
+    (tmp_path / "train.py").write_text("")
+    space = "version: 1\nid: T\ntrainer: {script: train.py, score: {name: NAME}}\nspace: {rate: {grid: [1.0, 2.0]}}\n"
+    gains = {}
+    for metric, seeds in (("mrr", [0.60, 0.61, 0.62]), ("loss", [1.60, 1.61, 1.62])):
+        (tmp_path / "t.yaml").write_text(space.replace("NAME", f"{metric}, direction: max"))
+        for seed, value in enumerate(seeds):
+            name = f"{metric}{seed}"
+            book_run(ledger, name, {"train.dev": metric, "rate": 1.0, "method": "trainer"}, seed=seed, best=value)
+        found = validated("plan", printed(
+            capsys, "plan", str(tmp_path / "t.yaml"), "--decide", "--runs", "20", "--deviation", "0.008",
+            "--format", "json",
+        ))["decide"]  # fmt: skip
+        gains[metric] = found["margin"], found["rows"][0]["smallest_gain"]
+    assert gains["mrr"] == (pytest.approx(0.005), pytest.approx(0.0113, abs=1e-4))
+    assert gains["loss"][0] == 0.0
+
+
 def test_what_cannot_be_decided_is_one_line(capsys: Capture, ledger: Ledger) -> None:
     line = refused(capsys, "plan", "E7", "--decide")
     assert line.startswith("cse: no deviation: the ledger has no two seeds of this method, encoder and dev set")
