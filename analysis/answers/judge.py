@@ -17,7 +17,7 @@ from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
 from analysis.statistics.contrasts import EQUAL_VARIANCE, Array, Difference, differences, student
 from analysis.statistics.item_error import ItemError
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, TIE_MARGIN, level
-from analysis.statistics.needed import MOST_SEEDS_NEEDED, forecast_seeds, items_to_decide, seeds_needed
+from analysis.statistics.needed import MOST_ITEMS, MOST_SEEDS_NEEDED, forecast_items, forecast_seeds, seeds_needed
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Table
 from analysis.tables.columns import Column, Entry, Interval, align_by_seed
@@ -89,7 +89,11 @@ class Judgement:
     """Further seeds with which a quarter and three quarters of these futures are decided, None for over
     MOST_SEEDS_NEEDED; None as a whole where nothing is forecast."""
     more_items: int | None = None
-    """Further items that would decide where seeds alone would not; None elsewhere."""
+    """Further items with which half of the futures are decided where seeds alone would not; None elsewhere, and for
+    over MOST_ITEMS times as many."""
+    more_items_range: tuple[int | None, int | None] | None = None
+    """Further items with which a quarter and three quarters of these futures are decided; None as a whole where items
+    are not what is lacking."""
 
     @property
     def seeds_needed(self) -> int | None:
@@ -144,17 +148,15 @@ def read_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
     return Terms(margin=TIE_MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
 
 
-def decide(interval: Interval, of_tie: Interval, margin: float, better: Sense = "higher", *, tie_first: bool) -> Word:
-    """Returns better, worse, tie or undecided for two intervals of one difference.
+def decide(interval: Interval, of_tie: Interval, margin: float, better: Sense = "higher") -> Word:
+    """Returns better, worse, tie or undecided for two intervals of one difference, of rows and of models alike.
 
-    `of_tie`: the interval at twice the level, which decides on a tie. `tie_first`: a difference that is surely within
-    the margin is a tie even where `interval` excludes 0, as between two models; a published direction goes before a
-    tie.
+    `of_tie`: the interval at twice the level. Where it is within the margin the word is tie, even where `interval`
+    excludes 0: a difference that is surely too small to matter has no direction that does.
     """
-    is_tie, excludes_zero = -margin < of_tie[0] and of_tie[1] < margin, not interval[0] <= 0 <= interval[1]
-    if is_tie and (tie_first or not excludes_zero):
+    if -margin < of_tie[0] and of_tie[1] < margin:
         return "tie"
-    if not excludes_zero:
+    if interval[0] <= 0 <= interval[1]:
         return "undecided"
     return "better" if (interval[0] > 0) == (better == "higher") else "worse"
 
@@ -300,7 +302,7 @@ def _judge_direction(
     needed = seeds_needed(published, measured.variance, measured.weight, share) if published else None
     more_seeds: int | None = 0
     ends = None
-    word = decide(measured.interval, measured.tie_interval, margin, tie_first=not published)
+    word = decide(measured.interval, measured.tie_interval, margin)
     if word == "tie":
         clause = f"; within ±{margin:g}"
         clause += ", where the paper's gap is wider" if abs(published) > margin else ", as the paper's gap is"
@@ -405,8 +407,9 @@ def judge_models(columns: Mapping[str, Sides], terms: Terms) -> dict[str, Judgem
             judgement = _judge_items(sides, terms, share)
         if no_signal := sides.lacking_signal(judgement.word):  # runs that trained without signal decide nothing
             judgement = replace(
-                judgement, word="no signal", reason=no_signal, more_seeds=None, more_seeds_range=None, more_items=None
-            )
+                judgement, word="no signal", reason=no_signal, more_seeds=None, more_seeds_range=None, more_items=None,
+                more_items_range=None,
+            )  # fmt: skip
         judged[column] = judgement
     return judged
 
@@ -422,7 +425,7 @@ def judge_over_columns(judgements: Sequence[Judgement]) -> Judgement:
     if deciding.word != "undecided":
         return deciding
     undecided = [judgement for judgement in judgements if judgement.word == "undecided"]
-    if all(judgement.scope == "sentences" or judgement.more_items is not None for judgement in undecided):
+    if all(judgement.scope == "sentences" or judgement.more_items_range is not None for judgement in undecided):
         return max(undecided, key=lambda judgement: judgement.more_items or math.inf)
     slowest = max(undecided, key=lambda each: math.inf if each.more_seeds is None else each.more_seeds)
     return replace(
@@ -438,15 +441,15 @@ def _judge_items(sides: Sides, terms: Terms, share: float) -> Judgement:
     difference, margin = float(left - right), terms.margin * scale.point
     half, tie_half = items.half(share), items.half(2 * share)
     interval, of_tie = (difference - half, difference + half), (difference - tie_half, difference + tie_half)
-    word = decide(interval, of_tie, margin, scale.better or "higher", tie_first=True)
+    word = decide(interval, of_tie, margin, scale.better or "higher")
     decides, of_level = (of_tie, 2 * share) if word == "tie" else (interval, share)
-    more = _count_more_items(difference, margin, share, items) if word == "undecided" else None
+    more, ends = _forecast_items(difference, margin, share, items) if word == "undecided" else (None, None)
     sign = 0 if interval[0] <= 0 <= interval[1] else 1 if difference > 0 else -1
     sample = f"{_tell_items(items)}; other seeds are not covered"
-    reason = _tell_difference(sign, share, word, margin, sample, f"{_tell_more_items(more, items)} would decide it")
+    reason = _tell_difference(sign, share, word, margin, sample, _tell_more_items(more, ends, items))
     return Judgement(
         word, reason, difference, decides, of_level, "sentences", items.count, items.count,
-        more_seeds=0 if word != "undecided" else None, more_items=more,
+        more_seeds=0 if word != "undecided" else None, more_items=more, more_items_range=ends,
     )  # fmt: skip
 
 
@@ -475,16 +478,18 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
             n=common or min(sides.left.n, sides.right.n), failed=failed, more_seeds=0 if breaks else more,
         )  # fmt: skip
     seeds, sense = common or measured.count, scale.better or "higher"
-    word = decide(measured.interval, measured.tie_interval, margin, sense, tie_first=True)
+    word = decide(measured.interval, measured.tie_interval, margin, sense)
     more_seeds, ends = _forecast(measured, margin, seeds, terms.looks) if word == "undecided" else (0, None)
-    more_items = _count_more_items(measured.value, margin, share, items) if more_seeds is None and items else None
+    more_items, item_ends = None, None
+    if more_seeds is None and items:
+        more_items, item_ends = _forecast_items(measured.value, margin, share, items)
     interval, of_level = _deciding(measured, word)
     sample = _tell_seeds(measured)
     if side := sides.seeded_side:
         sample += f" of {side}, and {'B' if side == 'A' else 'A'} has none"
     sample += f", {_tell_items(items)}" if items else f"; {SEEDS_ALONE}"
-    if more_items is not None and items is not None:
-        needs = f"{_tell_more_items(more_items, items)} would decide it"
+    if item_ends is not None and items is not None:
+        needs = _tell_more_items(more_items, item_ends, items)
     else:
         needs = _tell_more_seeds(more_seeds, ends)
     reason = _tell_difference(measured.sign, measured.level, word, margin, sample, needs) + note
@@ -495,7 +500,7 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
         "breaks" if breaks else word, reason, measured.value, interval, of_level, "both" if items else "seeds", seeds,
         items.count if items else None, failed, more_seeds=0 if breaks else more_seeds,
         more_seeds_range=None if breaks else ends,
-        more_items=None if breaks else more_items,
+        more_items=None if breaks else more_items, more_items_range=None if breaks else item_ends,
         seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share, items) if margin else None,
     )  # fmt: skip
 
@@ -614,28 +619,37 @@ def _forecast(
     return median, (low, high)
 
 
-def _count_more_items(difference: float, margin: float, share: float, items: ItemError) -> int | None:
-    """Returns the items beyond those there are that would decide with any number of seeds; None if seeds alone may."""
-    needed = items_to_decide(difference, margin, share, items)
-    return needed - items.count if needed is not None and needed > items.count else None
+def _forecast_items(
+    difference: float, margin: float, share: float, items: ItemError
+) -> tuple[int | None, tuple[int | None, int | None] | None]:
+    """Returns the further items that would decide, the median and the two ends; no ends where seeds alone may."""
+    size = abs(difference)
+    if size > items.half(share) or size + items.half(2 * share) < margin:
+        return None, None
+    low, median, high = forecast_items(difference, margin, share, items)
+    return median, (low, high)
 
 
 def _tell_items(items: ItemError) -> str:
     return f"{items.count} {items.unit}"
 
 
-def _tell_more_items(more: int | None, items: ItemError) -> str:
-    return f"about {more} more {items.unit}" if more else f"no number of {items.unit}"
+def _tell_more_items(median: int | None, ends: tuple[int | None, int | None] | None, items: ItemError) -> str:
+    over = f"over {MOST_ITEMS * items.count}"
+    return _tell_more(over if median is None else f"about {median}", f"more {items.unit}", median, ends, over)
 
 
 def _tell_more_seeds(median: int | None, ends: tuple[int | None, int | None] | None) -> str:
     """Returns `14 more seeds would decide it, half of the time between 4 and 29`."""
     over = f"over {MOST_SEEDS_NEEDED}"
-    if median is None or ends is None:
-        return f"{over} more seeds would decide it"
-    low, high = ends
-    span = f", half of the time between {low} and {high or over}" if low != high else ""
-    return f"{number_of(median, 'more seed')} would decide it{span}"
+    unit = "more seed" if median == 1 else "more seeds"
+    return _tell_more(over if median is None else str(median), unit, median, ends, over)
+
+
+def _tell_more(count: str, unit: str, median: int | None, ends: tuple[int | None, int | None] | None, over: str) -> str:
+    low, high = ends or (None, None)
+    span = f", half of the time between {low} and {high or over}" if median is not None and low != high else ""
+    return f"{count} {unit} would decide it{span}"
 
 
 def _tell_seeds(measured: Difference) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from analysis.statistics.contrasts import Array, Difference, contrasts, student
 from analysis.statistics.item_error import ItemError
@@ -18,12 +19,16 @@ POWER_LEVEL = 2 * (1 - POWER)
 """Two-sided level whose quantile is the one-sided quantile of POWER."""
 MOST_SEEDS_NEEDED = 200
 """Largest number of seeds that is reported as needed."""
+MOST_ITEMS = 100
+"""Further items are forecast up to this multiple of those there are."""
 NEEDED_DRAWS = 400
 """Number of simulated tables behind an expectation."""
 FUTURES = 500
 """Number of simulated continuations behind a forecast."""
 SHARES = (0.25, 0.5, 0.75)
 """Shares of continuations that are decided with the lower end, the median and the upper end of a forecast."""
+Forecast = tuple[int | None, int | None, int | None]
+"""Further seeds or items with which SHARES of the continuations are decided; None for more than are forecast."""
 SPREADS = 512
 """Number of equally likely values that stand for all that the seeds' own deviation may come to."""
 
@@ -59,7 +64,7 @@ def _draw_futures() -> tuple[Array, Array, Array, Array]:
     return rng.permutation(chances), scipy.special.ndtri(rng.permutation(chances)), mean_DM, squares_DM
 
 
-def forecast_seeds(measured: Difference, margin: float) -> tuple[int | None, int | None, int | None]:
+def forecast_seeds(measured: Difference, margin: float) -> Forecast:
     """Returns the further seeds of both rows with which a difference is decided in 25%, 50% and 75% of futures.
 
     None for over MOST_SEEDS_NEEDED. A future draws a true variance and difference from what the seeds say of them (the
@@ -81,24 +86,35 @@ def forecast_seeds(measured: Difference, margin: float) -> tuple[int | None, int
         np.hypot(student(level, freedom_M) * error_DM, measured.items.half(level) if measured.items else 0.0)
         for level in (measured.level, 2 * measured.level)
     )
-    decided_M = np.maximum.accumulate(((size_DM > half_DM) | (size_DM + tie_half_DM < margin)).mean(axis=0))
+    return _read_futures((size_DM > half_DM) | (size_DM + tie_half_DM < margin), more_M)
+
+
+def forecast_items(difference: float, margin: float, level: float, items: ItemError) -> Forecast:
+    """Returns the further items with which a difference is decided in 25%, 50% and 75% of futures, with any number of
+    seeds; None for over MOST_ITEMS times as many as there are.
+
+    A future is drawn as by `forecast_seeds`, the items' deviation being known well enough.
+    """
+    _, error_D1, _, _ = _draw_futures()
+    total_M = np.ceil(items.count * np.geomspace(1, MOST_ITEMS + 1, MOST_SEEDS_NEEDED + 1)[1:])
+    more_M = total_M - items.count
+    steps_M = np.sqrt(np.diff(more_M, prepend=0.0))
+    new_sum_DM = (np.random.default_rng(0).normal(size=(FUTURES, len(steps_M))) * steps_M).cumsum(axis=1)
+    moved_DM = items.error * error_D1 * more_M + items.deviation * new_sum_DM
+    size_DM = np.abs(abs(difference) + moved_DM / total_M)
+    half_M, tie_half_M = (
+        student(each, total_M - 1) * items.deviation / np.sqrt(total_M) for each in (level, 2 * level)
+    )
+    return _read_futures((size_DM > half_M) | (size_DM + tie_half_M < margin), more_M)
+
+
+def _read_futures(decided_DM: NDArray[np.bool_], more_M: Array) -> Forecast:
+    """Returns the numbers of further seeds or items at which SHARES of the futures are decided, once and for all."""
+    decided_M = np.maximum.accumulate(decided_DM.mean(axis=0))
     low, median, high = (
-        int(np.abs(decided_M - share).argmin()) + 1 if decided_M[-1] >= share else None for share in SHARES
+        int(more_M[np.abs(decided_M - share).argmin()]) if decided_M[-1] >= share else None for share in SHARES
     )
     return low, median, high
-
-
-def items_to_decide(difference: float, margin: float, level: float, items: ItemError) -> int | None:
-    """Returns the items that separate a difference from 0, or place it within the margin, with any number of seeds.
-
-    Their spread is that of `items`. None for a difference of 0, or of exactly the margin, which no number decides.
-    """
-    ways = [
-        math.ceil(items.count * ((items.half(share) + items.half(POWER_LEVEL)) / gap) ** 2)
-        for gap, share in ((abs(difference), level), (margin - abs(difference), 2 * level))
-        if gap > 0
-    ]
-    return min(ways, default=None)
 
 
 def smallest_gain(deviation: float, seeds: int, level: float, margin: float) -> float | None:

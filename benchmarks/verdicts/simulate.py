@@ -70,8 +70,8 @@ def ours(values_TRS: Array, looks: Sequence[int], margin: float) -> Words:
         with np.errstate(invalid="ignore"):
             apart = np.abs(made.difference) > made.half(share)
             inside = np.abs(made.difference) + made.half(2 * share) < margin
-        direction = np.where(is_open & apart, np.sign(made.difference), direction)
-        tie |= is_open & ~apart & inside
+        tie |= is_open & inside
+        direction = np.where(is_open & apart & ~inside, np.sign(made.difference), direction)
         kept[:, 1:, seeds:][(direction != 0) | tie] = np.nan
     return Words(direction, tie)
 

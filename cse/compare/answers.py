@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, cast
 from analysis.answers.judge import Judgement, ModelWord, Scope, Sides
 from analysis.answers.models import Model
 from analysis.documents import HIDDEN
+from analysis.statistics.basics import sureness
 from analysis.tables.columns import Entry, Interval
+from analysis.tables.labels import number_of
 from analysis.tables.spec import Sense
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class SideAnswer:
     @classmethod
     def of(cls, entry: Entry, failed: int) -> "SideAnswer":
         seeds = [seed for seed in entry.seeds if seed >= 0]
-        bound = None if failed or not seeds else 1 - FAILURE_RISK ** (1 / len(seeds))
+        bound = None if failed or not seeds else _failures_at_most(len(seeds))
         return cls(entry.n, entry.mean, entry.sd, entry.values, failed, bound, seeds, entry.idle)
 
 
@@ -100,7 +102,11 @@ class ColumnAnswer:
     items: int | None
     """Number of sentence pairs or queries behind `interval`; null where it covers seeds alone."""
     more_items: int | None
-    """Further pairs or queries that would decide where seeds alone would not; null elsewhere."""
+    """Further pairs or queries that would decide, half of the time, where seeds alone would not; null elsewhere, and
+    for over a hundred times as many as there are."""
+    more_items_range: tuple[int | None, int | None] | None
+    """Further pairs or queries that decide in a quarter and in three quarters of cases; null as a whole where they are
+    not what is lacking."""
     common: int
     """Number of seeds that both models have; 0 means that Welch's interval compares the two means."""
     reason: str
@@ -140,6 +146,7 @@ def answer_columns(columns: Mapping[str, Sides], judged: Mapping[str, Judgement]
                 scope=judgement.scope,
                 items=judgement.items,
                 more_items=judgement.more_items,
+                more_items_range=judgement.more_items_range,
                 common=sides.common,
                 reason=judgement.reason,
                 seeds_needed=judgement.seeds_needed,
@@ -178,6 +185,23 @@ def frame_of(columns: Sequence[ColumnAnswer]) -> "pd.DataFrame":
 def word_with_count(word: str, others: str) -> str:
     """Returns a word; better and worse with the number of other settings that differ."""
     return word + others if word in ("better", "worse") else word
+
+
+def tell_failure_bounds(columns: Sequence[ColumnAnswer], names: tuple[str, str] = ("A", "B")) -> list[str]:
+    """Returns a line on the share of further seeds that may fail, of sides without a failed seed; empty for none."""
+    names_by_count = dict[int, list[str]]()
+    for name, sides in zip(names, ([each.A for each in columns], [each.B for each in columns]), strict=True):
+        if all(side.failures_at_most is not None for side in sides):
+            names_by_count.setdefault(min(len(side.seeds) for side in sides), []).append(name)
+    told = [
+        f"0 of {number_of(count, 'seed')} of {' and of '.join(sides)} failed: up to {_failures_at_most(count):.0%}"
+        for count, sides in names_by_count.items()
+    ]
+    return [f"{'; '.join(told)} of further ones may ({sureness(FAILURE_RISK)})"] if told else []
+
+
+def _failures_at_most(seeds: int) -> float:
+    return float(1 - FAILURE_RISK ** (1 / seeds))
 
 
 def no_ties(columns: Sequence[ColumnAnswer]) -> list[str]:

@@ -21,6 +21,7 @@ from cse.compare.answers import (
     interval_text,
     no_ties,
     sign_number,
+    tell_failure_bounds,
     word_with_count,
 )
 from cse.compare.common_columns import gather
@@ -93,13 +94,13 @@ class GateVerdict:
     def text(self, n_more: bool = False) -> str:
         """Returns `better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, and a line for each
         remark."""
-        more = f"over {MOST_SEEDS_NEEDED}" if self.more_seeds is None else str(self.more_seeds)
-        suffix = f" {more}" if self.word == "more-seeds" else ""
+        needed = f"over {MOST_SEEDS_NEEDED}" if self.more_seeds is None else str(self.more_seeds)
+        suffix = f" {needed}" if self.word == "more-seeds" else ""
         column_texts = "; ".join([*map(_tell_column, self.columns), *no_ties(self.columns)])
         lines = [f"{word_with_count(self.word, self.others)}{suffix}: {column_texts}", self.differing]
-        return "\n".join(
-            [*filter(None, lines), *([self._tell_more()] if n_more else []), *self.asked.lines(), *self.pick_lines]
-        )
+        bounds = tell_failure_bounds(self.columns, ("the candidate", "the reference"))
+        more = [self._tell_more()] if n_more else []
+        return "\n".join([*filter(None, lines), *more, *bounds, *self.asked.lines(), *self.pick_lines])
 
     def _tell_more(self) -> str:
         if self.word in ("undecided", "seeds do nothing"):

@@ -31,6 +31,7 @@ from cse.compare.answers import (
     interval_text,
     no_ties,
     sign_number,
+    tell_failure_bounds,
     word_with_count,
 )
 from cse.compare.common_columns import CommonColumns, gather
@@ -203,7 +204,7 @@ def _remarks(
     if number > 1:
         percent = 100 * family * number
         lines.append(f"with {number} models compared, any word of all is wrong at most {percent:.4g}% of the time")
-    lines += [*no_ties(columns), *tell_uneven(columns), *common.notes]
+    lines += [*tell_failure_bounds(columns), *no_ties(columns), *tell_uneven(columns), *common.notes]
     if common.unread:
         more = len(common.unread) - LACKING_SHOWN
         rest = f"; and {more} more like these" if more > 0 else ""
@@ -325,7 +326,7 @@ def _row(column: ColumnAnswer) -> list[str]:
         str(column.common) if column.common else f"{column.A.n}/{column.B.n}",
         column.scope,
         column.word,
-        "" if column.word != "undecided" or is_folder or column.more_items else needs,
+        "" if column.word != "undecided" or is_folder or column.more_items_range else needs,
     ]
 
 

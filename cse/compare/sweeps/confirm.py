@@ -79,8 +79,9 @@ def confirm(
 ) -> int:
     """Train a sweep's pick and a reference on fresh seeds, which took no part in the choice, and judge them once.
 
-    0: better or tie, 3: worse, 4: more seeds, or no signal, 2: your mistake, before anything is trained. The same
-    command goes on where it ended, and trains nothing twice. --profile and --set are of the reference's name.
+    0: better or tie, 3: worse or breaks, 4: more seeds, undecided or no signal, 5: seeds do nothing, 2: your mistake,
+    before anything is trained. The same command goes on where it ended, and trains nothing twice. --profile and --set
+    are of the reference's name.
     """
     difference.terms()
     scoring = Scoring.of(ScoringOptions(suite=suite, data=arguments.data, senteval=arguments.senteval))

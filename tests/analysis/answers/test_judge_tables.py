@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.answers.judge import Judgement, Terms, judge, reference_row
+from analysis.answers.judge import Judgement, Sides, Terms, judge, judge_models, reference_row
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Row, Table
 from analysis.tables.columns import entry_of
 from analysis.tables.spec import TableError, TableSpec
@@ -116,6 +116,16 @@ def test_directions_by_hand() -> None:
     assert up.reason == f"paper +0.5 {notes}; ours +1.00, 95% interval +0.75 to +1.25 (3 seeds)"
     _, against = verdicts(([60.0, 60.2, 59.8], 84.0), ([61.0, 61.1, 60.9], 81.0), same_scale=False)
     assert against.word == "opposite direction" and "less than" not in against.reason
+
+
+def test_a_sure_but_small_difference_is_a_tie_in_tables_as_between_models() -> None:
+    """Differences 0.10, 0.12, 0.08: 0.10 ± 0.05 excludes 0, and ± 0.03 (90%) is within 0.5."""
+    ours = ([60.0, 60.2, 59.8], 84.0), ([60.10, 60.32, 59.88], 84.3)
+    _, tie = verdicts(*ours, same_scale=False)
+    assert tie.word == "tie" and tie.interval is not None and 0 < tie.interval[0] < tie.interval[1] < 0.5
+    (models,) = judge_models({"dev": Sides(*(entry_of(dict(enumerate(v))) for v, _ in ours[::-1]))}, Terms()).values()
+    assert models.word == "tie"
+    assert judge(table_of(*ours), same_scale=False, terms=Terms(margin=0.05))[1, "dev"].word == "same direction"
 
 
 def test_a_tie_says_whether_the_paper_has_one() -> None:

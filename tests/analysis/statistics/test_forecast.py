@@ -10,7 +10,7 @@ import scipy.stats
 
 from analysis.statistics.contrasts import Array, Difference
 from analysis.statistics.item_error import ItemError
-from analysis.statistics.needed import MOST_SEEDS_NEEDED, forecast_seeds
+from analysis.statistics.needed import MOST_ITEMS, MOST_SEEDS_NEEDED, forecast_items, forecast_seeds
 
 MARGIN, DEVIATION = 0.5, 1.19
 
@@ -44,6 +44,44 @@ def test_half_of_the_undecided_are_decided_within_the_stated_range(cases: int, s
     error = np.sqrt(0.25 / cases)
     assert 0.45 - 3 * error <= high - low <= 0.55 + 3 * error, "the half between the two ends"
     assert abs(median - 0.5) <= 0.05 + 3 * error
+
+
+@pytest.mark.parametrize("cases", [pytest.param(200, id="fast"), pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [200, 1500])
+def test_half_of_the_undecided_are_decided_within_the_stated_range_of_items(cases: int, count: int) -> None:
+    """Sets of pairs or queries whose difference has an error of half a point; means of many items are drawn as such."""
+    rng, decided, deviation = np.random.default_rng(count), [], 0.5 * count**0.5
+    while len(decided) < cases:
+        truth = rng.normal(0, 1)
+        mean, items = rng.normal(truth, 0.5), ItemError(deviation, count, "pairs")
+        if not falls(mean, deviation, count):
+            ends = forecast_items(mean, MARGIN, 0.05, items)
+            words = []
+            for more in ends:  # of one future
+                total = count + (more or 0)
+                rest = rng.normal(truth, deviation / (more or 1) ** 0.5)
+                words.append(more is not None and falls((count * mean + (more or 0) * rest) / total, deviation, total))
+            decided.append(words)
+    low, median, high = np.mean(decided, axis=0)
+    error = np.sqrt(0.25 / cases)
+    assert 0.45 - 3 * error <= high - low <= 0.55 + 3 * error, "the half between the two ends"
+    assert abs(median - 0.5) <= 0.05 + 3 * error
+
+
+def falls(mean: float, deviation: float, count: int) -> bool:
+    """Whether Student's interval of `count` items excludes 0 at 5%, or at 10% is within the margin."""
+    half, tie_half = scipy.stats.t.ppf([0.975, 0.95], count - 1) * deviation / count**0.5
+    return bool(abs(mean) > half or abs(mean) + tie_half < MARGIN)
+
+
+def test_a_forecast_of_items_follows_what_they_say() -> None:
+    """An error of 1 over 400 items: 1.9 is nearly told, 0.1 and a wide margin nearly a tie."""
+    items = ItemError(20.0, 400, "pairs")
+    near, far = (forecast_items(difference, 0.0, 0.05, items) for difference in (1.9, 1.0))
+    assert None not in (near[0], near[1], far[0], far[1])
+    assert near[:2] < far[:2] and near == forecast_items(-1.9, 0.0, 0.05, items)
+    assert forecast_items(0.1, 1.7, 0.05, items)[1] < forecast_items(0.1, 0.5, 0.05, items)[1]  # type: ignore[operator]
+    assert all(more is None or more <= MOST_ITEMS * 400 for more in (*near, *far))
 
 
 def test_a_forecast_follows_what_the_seeds_say() -> None:

@@ -8,7 +8,7 @@ import scipy.stats
 
 from analysis.statistics.contrasts import Array, Difference, differences
 from analysis.statistics.item_error import ItemError, pair_error, query_error, spearman_influence
-from analysis.statistics.needed import POWER, items_to_decide, seeds_needed
+from analysis.statistics.needed import seeds_needed
 
 
 def test_queries_and_seeds_by_hand() -> None:
@@ -102,19 +102,3 @@ def test_seeds_that_are_needed_grow_with_the_items_error_until_none_are_enough()
     counts = [seeds_needed(1.0, 1.0, 1, 0.05, items) for items in (None, few, more, hopeless)]
     assert counts[0] is not None and counts[1] is not None and counts[2] is not None and counts[3] is None
     assert counts[0] <= counts[1] < counts[2]
-
-
-def test_items_that_are_needed_by_hand() -> None:
-    """A deviation of 20 over 400 is an error of 1, that shows 1.966 + 0.843 = 2.809: 1 point takes 2.809² times 400."""
-    items = ItemError(20.0, 400, "pairs")
-    assert items_to_decide(1.0, 0.5, 0.05, items) == pytest.approx(3155, abs=8)
-    assert items_to_decide(0.0, 0.0, 0.05, items) is None
-    tie = items_to_decide(0.1, 0.5, 0.05, items)
-    assert tie == pytest.approx(400 * ((1.649 + 0.843) / 0.4) ** 2, rel=0.01)
-
-
-def test_that_many_items_decide_in_four_of_five_sets() -> None:
-    needed = items_to_decide(1.0, 0.0, 0.05, ItemError(20.0, 400, "queries"))
-    assert needed is not None
-    drawn = np.random.default_rng(7).normal(1.0, 20.0, (2000, needed))
-    assert (scipy.stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(POWER, abs=0.04)
