@@ -188,10 +188,11 @@ def word_with_count(word: str, others: str) -> str:
 
 
 def tell_failure_bounds(columns: Sequence[ColumnAnswer], names: tuple[str, str] = ("A", "B")) -> list[str]:
-    """Returns a line on the share of further seeds that may fail, of sides without a failed seed; empty for none."""
+    """Returns a line on the share of further seeds that may fail, of sides of several seeds without a failed one; empty
+    where both have none such."""
     names_by_count = dict[int, list[str]]()
     for name, sides in zip(names, ([each.A for each in columns], [each.B for each in columns]), strict=True):
-        if all(side.failures_at_most is not None for side in sides):
+        if all(side.failures_at_most is not None and len(side.seeds) > 1 for side in sides):
             names_by_count.setdefault(min(len(side.seeds) for side in sides), []).append(name)
     told = [
         f"0 of {number_of(count, 'seed')} of {' and of '.join(sides)} failed: up to {_failures_at_most(count):.0%}"

@@ -98,9 +98,10 @@ class GateVerdict:
         suffix = f" {needed}" if self.word == "more-seeds" else ""
         column_texts = "; ".join([*map(_tell_column, self.columns), *no_ties(self.columns)])
         lines = [f"{word_with_count(self.word, self.others)}{suffix}: {column_texts}", self.differing]
-        bounds = tell_failure_bounds(self.columns, ("the candidate", "the reference"))
+        is_decided = self.word in ("better", "tie", "worse")
+        bounds = tell_failure_bounds(self.columns, ("the candidate", "the reference")) if is_decided else []
         more = [self._tell_more()] if n_more else []
-        return "\n".join([*filter(None, lines), *more, *bounds, *self.asked.lines(), *self.pick_lines])
+        return "\n".join([*filter(None, lines), *more, *self.asked.lines(), *self.pick_lines, *bounds])
 
     def _tell_more(self) -> str:
         if self.word in ("undecided", "seeds do nothing"):

@@ -105,7 +105,10 @@ def test_two_folders_are_judged_over_sentences_and_two_sets_of_folders_over_both
 ) -> None:
     text = printed(capsys, "gate", ONE, "--against", TWO, *MORE, "--n-more", code=4).splitlines()
     assert text[0].startswith(f"undecided: {SET} +") and "(30 pairs; other seeds are not covered); about" in text[0]
-    assert text[0].endswith(" more pairs would decide it)") and text[1] == "more seeds would not decide it"
+    assert (
+        " more pairs would decide it, half of the time between " in text[0]
+        and text[1] == "more seeds would not decide it"
+    )
     assert text[2].startswith("this question is not counted: both sides are folders")
     wide = facts(capsys, "gate", ONE, "--against", TWO, *MORE, "--margin", "80")
     assert (wide["verdict"], wide["scope"], wide["more_seeds"]) == ("tie", "sentences", 0)

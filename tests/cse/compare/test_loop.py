@@ -58,6 +58,7 @@ def test_what_is_found_earns_level_for_what_is_asked_afterwards(capsys: Capture,
     assert text[1:] == [
         "question 2 on this held-out set: its level is 0.0146",
         "this loop controls the false discovery rate at 5%; the next level is 5%, of 14% that are left",
+        "0 of 3 seeds of the candidate and of the reference failed: up to 63% of further ones may (95%)",
     ]
     again = facts(capsys, "gate", D, "--against", B)["asked"]
     assert (again["level"], again["next_level"]) == (pytest.approx(SECOND), 0.05)
