@@ -1,6 +1,8 @@
 """Models by folder and by hub name: seeds of one training, runs beside them, what is absent."""
 
+import importlib.util
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +10,22 @@ import huggingface_hub.constants
 import numpy as np
 import pytest
 import scipy.stats
+import torch
 
 import cse
 import cse_train
 from analysis.ledger import Ledger
+from cse_train.checkpoint import save_best
+from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
+from cse_train.export.agreement import LIBRARY
+from cse_train.export.export import export
+from cse_train.methods import config_class
+from cse_train.methods.base import load_method
 from tests.commands import printed, refused
 from tests.cse.compare.models import PROTOCOL, SET, A, Capture, Names, book, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
@@ -206,3 +216,33 @@ def test_a_snapshot_without_weights_is_no_model(capsys: Capture, cache: Path) ->
     for file in cache.glob("models--some-one--*/snapshots/*/model.safetensors"):
         file.unlink()
     assert "not a model: model=" in refused(capsys, "compare", TWIN, MINILM, "--pooler", "mean", *SUITE)
+
+
+def test_a_release_is_judged_over_sentences_without_a_further_library(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two exported folders, in another folder, where sentence-transformers is absent; 400 graded pairs of one's own."""
+    monkeypatch.chdir(tmp_path)
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == LIBRARY else there(name, *rest)
+    )
+    monkeypatch.setitem(sys.modules, LIBRARY, None)
+    train = TrainConfig(encoder=ONE, dev=SET, dev_max_length=64)
+    run = RunConfig(method="simcse", train=train, options=config_class("simcse")())
+    for place, (name, damage) in enumerate((("new", 0.0), ("old", 0.2))):
+        model = load_method("simcse").build(run.options, load_backbone(ONE), training=False).eval()
+        noise = torch.Generator().manual_seed(place)
+        with torch.no_grad():
+            for tensor in model.parameters():
+                tensor.add_(damage * torch.randn(tensor.shape, generator=noise))
+        save_best(tmp_path / f"run-{name}", run, model, {"best": 1.0, "best_examples": 64})
+        export(tmp_path / f"run-{name}" / "best", tmp_path / name)
+    pairs = load_pairs("generated_dev:400", DataPaths())
+    lines = zip(pairs.left, pairs.right, pairs.gold, strict=True)
+    text = "\n".join(["sentence1\tsentence2\tscore", *(f"{a}\t{b}\t{grade}" for a, b, grade in lines)])
+    Path("own.tsv").write_text(text + "\n", encoding="utf8")
+    made = facts(capsys, "gate", "new", "--against", "old", "--suite", "{file: own.tsv, kind: ratings}")
+    assert (made["verdict"], made["scope"], made["columns"][0]["items"]) == ("better", "sentences", 400)
+    worse = facts(capsys, "gate", "old", "--against", "new", "--suite", "{file: own.tsv, kind: ratings}", code=3)
+    assert worse["verdict"] == "worse"
