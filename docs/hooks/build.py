@@ -14,7 +14,8 @@ from mkdocs.structure.files import File
 from mkdocs.structure.nav import Link
 
 REPO = Path(__file__).resolve().parents[2]
-WIDE = re.compile(r"<table(?=>)|(?<=<pre>)<code(?=>)|(?<=</span>)<code(?=>)")
+WIDE_TABLE = re.compile(r"<table(?=>)")
+CODE_BLOCK = re.compile(r"(<pre>(?:<span></span>)?<code>)(.*?)(</code></pre>)", re.DOTALL)
 sys.path.insert(0, str(REPO))  # the pages are about this checkout, whatever is installed
 
 from docs.hooks import commands, python_api, repository, results, space_keys  # noqa: E402
@@ -60,9 +61,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """GitHub needs a backslash before a pipe in a table's cell; in code the site would show it.
 
-    What may be wider than a phone is reached by the tab key, so that arrows scroll it.
+    What may be wider than a phone is reached by the tab key, so that arrows scroll it. In a block of code that is its
+    text: the theme's script takes the attribute from the block itself where nothing hovers, as on a phone.
     """
-    return WIDE.sub(r'\g<0> tabindex="0"', html.replace("\\|", "|"))
+    html = WIDE_TABLE.sub(r'\g<0> tabindex="0"', html.replace("\\|", "|"))
+    return CODE_BLOCK.sub(r'\1<span tabindex="0">\2</span>\3', html)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
