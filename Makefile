@@ -24,10 +24,10 @@ demo: $(CORE)
 test: lint
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
-# Triton's interpreter runs a card's kernels on the CPU.
+# Hours on two cores; PART=1/4 takes a quarter of the files. Triton's interpreter runs a card's kernels on the CPU.
 test-slow: $(TEST)
 	$(PIP) triton
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow --timeout 900
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow --timeout 900 $(if $(PART),--part $(PART))
 
 test-cluster: $(TEST)
 	$(PIP) --constraint constraints.txt 'psycopg[binary]'

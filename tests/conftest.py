@@ -31,9 +31,19 @@ REPO = Path(__file__).resolve().parents[1]
 DATA = REPO.parent / "shared" / "data"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="K/N", help="the K-th of N parts of all files, for marks that take hours")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of Ray come first: they are one of the two parts of a session of two processes, and the longer one."""
     items.sort(key=lambda item: not _of_ray(item.nodeid))
+    if given := config.getoption("--part"):
+        place, parts = map(int, given.split("/"))
+        files = sorted({item.nodeid.partition("::")[0] for item in items})
+        mine = {file for number, file in enumerate(files) if number % parts == place - 1}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid.partition("::")[0] not in mine])
+        items[:] = [item for item in items if item.nodeid.partition("::")[0] in mine]
 
 
 @pytest.hookimpl(optionalhook=True)
