@@ -5,6 +5,7 @@ folder of the space, or of the shell.
 """
 
 import csv
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -232,10 +233,10 @@ def _clashes(collected: CollectedFiles) -> list[str]:
     ]
     names = set(tests.values()) - {file.name for file in dev_sets}
     for key, value in list_settings(collected.raw):
-        values = [each for listed in value.values() for each in listed] if isinstance(value, dict) else [value]
+        lists = [each for each in value.values() if isinstance(each, list)] if isinstance(value, dict) else [[value]]
         problems += [
             f"test set as dev: train.dev={name}, which `evaluate:` takes as a test set; give another file as `dev:`"
-            for name in values
+            for name in itertools.chain(*lists)
             if key == SHORT_KEYS["dev"] and isinstance(name, str) and name in names
         ]
     return list(dict.fromkeys(problems))

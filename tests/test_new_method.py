@@ -111,7 +111,7 @@ def test_a_new_method_passes_the_contract(copy: Path) -> None:
 
 def test_no_list_must_name_a_new_method(copy: Path) -> None:
     """Profiles, schema, proofs and pages are asked for when a release lists the method (`released_methods.json`)."""
-    spaces = [f"tests/search_spaces/test_{name}.py" for name in ("schema", "shipped_spaces", "components")]
+    spaces = [f"tests/search_spaces/test_{name}.py" for name in ("schema", "shipped_spaces", "tables")]
     plans = ["tests/cluster/plan/test_cost.py", "tests/search_spaces/identity/test_method_code.py"]
     pages = ["tests/docs/test_methods_page.py", "tests/docs/test_pages.py"]
     said = called(copy, "-m", "pytest", "-q", *spaces, *plans, *pages, "--deselect", PICTURES)

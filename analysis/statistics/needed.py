@@ -79,13 +79,13 @@ def forecast_seeds(measured: Difference, margin: float) -> Forecast:
     seeds, half_freedom = measured.count, measured.weight * (measured.count - 1) / 2
     # The variance is scaled inverse chi-squared, of which `gammaincinv` has the quantiles.
     deviation_D1 = np.sqrt(measured.variance * half_freedom / scipy.special.gammaincinv(half_freedom, chance_D1))
-    more_M = np.arange(1, MOST_SEEDS_NEEDED + 1)
+    more_M = np.arange(1, MOST_SEEDS_NEEDED + 1, dtype=np.float64)
     total_M = seeds + more_M
     moved_DM = deviation_D1 * (error_D1 / math.sqrt(seeds) + new_mean_DM)
     size_DM = np.abs(abs(measured.value) + more_M / total_M * moved_DM)
     squares_DM = deviation_D1**2 * new_squares_DM + seeds * more_M / total_M * moved_DM**2
     error_DM = np.sqrt((measured.variance * (seeds - 1) + squares_DM) / (total_M - 1) / total_M)
-    freedom_M = np.asarray(measured.weight * (total_M - 1.0), dtype=np.float64)
+    freedom_M = measured.weight * (total_M - 1.0)
     half_DM, tie_half_DM = (
         np.hypot(student(level, freedom_M) * error_DM, measured.items.half(level) if measured.items else 0.0)
         for level in (measured.level, 2 * measured.level)

@@ -358,6 +358,14 @@ def test_sixty_mutated_spaces() -> None:
     assert min(ends["refused"], ends["planned"]) > 0, "both ends are reached"
 
 
+def test_an_axis_whose_grid_is_no_list_is_one_line_beside_files_of_ones_own(tmp_path: Path) -> None:
+    for value in ("3", "true", "1.5", "{a: 1}"):
+        file = tmp_path / "s.yaml"
+        file.write_text(HEAD + f"evaluate: [sts_test]\nspace: {{train.learning_rate: {{grid: {value}}}}}\n")
+        with pytest.raises(ConfigError, match="wrong type"):
+            load_space(str(file))
+
+
 @pytest.mark.slow
 def test_two_thousand_mutated_spaces() -> None:
     _, broken = fuzz(2000, seed=0)
