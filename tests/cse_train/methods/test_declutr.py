@@ -242,5 +242,5 @@ def test_positives_are_not_normalised_before_their_mean(backbone: Backbone, tmp_
 def test_real_documents(data_dir: Path) -> None:
     run = parse_run({"method": "declutr", "train.corpus": "documents", "train.batch_size": 4})
     batches = Batches.open(run, DataPaths.from_folder(data_dir), load_backbone(run.train.encoder))
-    assert len(batches.rows) == batches.store.rows == 1823
+    assert (len(batches.rows), batches.store.rows) == (1797, 1823), "26 are too short in words for two anchors"
     assert max(batches[0].inputs["anchors"].lengths_N.tolist()) <= 512
