@@ -92,7 +92,7 @@ def test_json_has_every_setting_that_differs(both: str, capsys: pytest.CaptureFi
 @needs("compare")
 def test_better_carries_the_count_of_what_nobody_asked_about(both: str, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = f"{both}:method=mine", f"{both}:method=simcse"
-    line, differing, control = printed(capsys, "gate", a, "--against", b).splitlines()
+    line, differing, control, _ = printed(capsys, "gate", a, "--against", b).splitlines()
     assert line.startswith("better, 2 other settings differ: generated_dev +28.00")
     assert control.startswith("this loop controls the false discovery rate at 5%; the next level is ")
     named = f"A and B also differ in: {DIFFERENT_SIDES}; "
