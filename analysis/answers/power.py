@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from analysis.answers.build import scale_of
 from analysis.documents import HIDDEN
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
@@ -13,8 +14,11 @@ from analysis.statistics.looks import FAMILY, TIE_MARGIN, level, spend
 from analysis.statistics.needed import POWER, smallest_gain
 from analysis.tables.labels import number_of
 from analysis.tables.results import DEV
+from analysis.tables.spec import POINTS, MetricScale
 from cse_train.config import complete
+from cse_train.evaluate.metric_names import read_span
 from cse_train.fields import ConfigError, Scalar
+from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.user_data import ENCODER
 
 CANDIDATES = (1, 3, 10)
@@ -98,6 +102,21 @@ def find_spread(setups: Iterable[Mapping[str, Scalar]], rows: Sequence[RunRow]) 
         return None
     count = number_of(sum(map(len, several)), "run")
     return SeedSpread(spread.sd, f"{count} of {number_of(len(several), 'setting')} in the ledger", spread.freedom)
+
+
+def find_scale(spaces: Sequence[ResolvedSpace], rows: Sequence[RunRow]) -> MetricScale:
+    """Returns the scale of the spaces' dev scores, that of a user's program by its metric's name and its runs so far.
+
+    Raises ConfigError for dev sets whose ranges differ, to which no one margin belongs.
+    """
+    scales = {}
+    for space in spaces:
+        for dev in {str(setup.get(DEV)) for setup in setups(space)}:
+            values = [abs(row.best) for row in rows if row.best is not None and row.config.get(DEV) == dev]
+            scales[dev] = MetricScale(span=read_span(dev, values)) if space.own_loop else scale_of(dev, values)
+    if len({scale.point for scale in scales.values()}) > 1:
+        raise ConfigError([f"unlike ranges: dev={', '.join(sorted(scales))}; plan their spaces one by one"])
+    return next(iter(scales.values()), POINTS)
 
 
 def what_runs_find(runs: int, spread: SeedSpread, margin: float = TIE_MARGIN, digits: int = 2) -> Power:

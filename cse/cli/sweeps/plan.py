@@ -7,21 +7,18 @@ import typer
 from analysis.documents import dump_json
 from analysis.ledger import Ledger
 from analysis.statistics.looks import TIE_MARGIN
-from analysis.tables.results import DEV
-from analysis.tables.spec import POINTS, MetricScale
 from cluster.plan.plan import Plan
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
 from cse.cli.plan_text import PlanAnswer, describe, tell_until_decided, text
-from cse_train.evaluate.metric_names import read_span
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
 from search_spaces.cells import setups, sweep_name
 
 with deferred(__name__):
-    from analysis.answers import build, power
+    from analysis.answers import power
     from cse.experiments import tables
 
 Decide = Annotated[
@@ -87,20 +84,12 @@ def _what_runs_find(work: Plan, opened: Ledger | None, runs: int | None, deviati
 
     Raises ConfigError where neither is known, and where the spaces have dev sets of unlike ranges.
     """
-    cells, rows = [setup for space in work.spaces for setup in setups(space.resolved)], opened.runs() if opened else []
-    devs = {str(setup.get(DEV)): space.resolved.own_loop for space in work.spaces for setup in setups(space.resolved)}
-    scores = [(str(row.config.get(DEV)), abs(row.best)) for row in rows if row.best is not None]
-    scales = {}
-    for dev, own_loop in devs.items():
-        values = [score for name, score in scores if name == dev]
-        scales[dev] = MetricScale(span=read_span(dev, values)) if own_loop else build.scale_of(dev, values)
-    if len({scale.point for scale in scales.values()}) > 1:
-        raise ConfigError([f"unlike ranges: dev sets {', '.join(scales)}; plan their spaces one by one"])
-    scale = next(iter(scales.values()), POINTS)
+    spaces, rows = [space.resolved for space in work.spaces], opened.runs() if opened else []
+    scale = power.find_scale(spaces, rows)
     if deviation is not None:
         spread = power.SeedSpread(deviation, "--deviation")
     else:
-        found = power.find_spread(cells, rows)
+        found = power.find_spread([setup for space in spaces for setup in setups(space)], rows)
         if found is None:
             line = "no deviation: the ledger has no two seeds of this method, encoder and dev set that differ"
             raise ConfigError([f"{line}; give --deviation, such as 0.84, that of fifty seeds of SimCSE on BERT-base"])

@@ -122,6 +122,8 @@ def test_the_margin_is_half_a_point_of_the_metrics_own_range(capsys: Capture, le
         gains[metric] = found["margin"], found["rows"][0]["smallest_gain"]
     assert gains["mrr"] == (pytest.approx(0.005), pytest.approx(0.0113, abs=1e-4))
     assert gains["loss"][0] == 0.0
+    line = refused(capsys, "plan", "E7", str(tmp_path / "t.yaml"), "--decide", "--deviation", "0.008")
+    assert line == "cse: unlike ranges: dev=loss, sts_dev; plan their spaces one by one"
 
 
 def test_what_cannot_be_decided_is_one_line(capsys: Capture, ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.basics import Spread, mean_and_sd, t_interval
+from analysis.statistics.basics import Spread, mean_and_sd, sureness, t_interval
 from analysis.statistics.collapse import comparable, find_collapsed
 from analysis.statistics.contrasts import VARIANCE_FLOOR, contrasts, prior_freedom
 from analysis.statistics.importance import importance
@@ -311,3 +311,8 @@ def test_what_does_not_vary_has_no_importance() -> None:
     assert importance([], [], ["a"]) is None
     assert importance(grid(2, seeds=2), [1.0] * 4, ["a"]) is None
     assert importance([{"a": 1}] * 3, [1.0, 2.0, 3.0], ["a"]) is None
+
+
+@pytest.mark.parametrize(("share", "name"), [(0.05, "95%"), (0.05 / 7, "99.29%"), (4e-5, "99.996%")])
+def test_no_interval_is_called_certain(share: float, name: str) -> None:
+    assert sureness(share) == name

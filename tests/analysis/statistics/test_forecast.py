@@ -69,7 +69,7 @@ def test_half_of_the_undecided_are_decided_within_the_stated_range_of_items(case
 
 
 def falls(mean: float, deviation: float, count: int) -> bool:
-    """Whether Student's interval of `count` items excludes 0 at 5%, or at 10% is within the margin."""
+    """Returns True if Student's test decides on a mean of `count` values with this deviation: told from 0, or a tie."""
     half, tie_half = scipy.stats.t.ppf([0.975, 0.95], count - 1) * deviation / count**0.5
     return bool(abs(mean) > half or abs(mean) + tie_half < MARGIN)
 
