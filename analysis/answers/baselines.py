@@ -13,6 +13,7 @@ from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.aggregate import Baseline, UntrainedModel, collect_scores
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
+from cse_train import methods
 from cse_train.evaluate.suites.registry import span
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
@@ -42,6 +43,7 @@ START = {
     "first_last_layer1": "first_last_layer1",
 }
 """Pooler -> the baseline that its training starts from; every [CLS] pooler starts from the bare [CLS]."""
+POOLER = "method.pooler"
 BASELINE_SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 """Settings of a run on which its baselines depend."""
 
@@ -117,6 +119,17 @@ def key_of(setup: Settings, column: str) -> Key:
     return column, encoder, corpus, int(length)
 
 
+def start_of(config: Settings) -> str | None:
+    """Returns the pooling of a run's encoder from which training starts, as a key of UNTRAINED_NAMES.
+
+    None for a method whose embedding is not pooled in one of these ways, and for one that is not known here.
+    """
+    method = config.get("method")
+    if POOLER in config or not methods.is_known(method):
+        return START.get(str(config.get(POOLER)))
+    return START.get(str(methods.config_class(str(method)).POOLER))
+
+
 @dataclass(frozen=True)
 class Idle:
     """Finished runs whose score shows no signal of training."""
@@ -172,12 +185,12 @@ def _starting_score(run: RunRow, column: str, data: str, entries: Mapping[Key, B
     None too for a score on a version of the set other than `data` (empty: any), and for an imported run, which has its
     own protocol.
     """
-    if IMPORTED in run.identity or not {DEV, "method.pooler", *BASELINE_SETTINGS} <= run.config.keys():
+    if IMPORTED in run.identity or not {DEV, *BASELINE_SETTINGS} <= run.config.keys():
         return None
     entry = entries.get(key_of(run.config, column))
     if entry is None or entry.inputs.get("suite") != (data or entry.inputs.get("suite")):
         return None
-    name = START.get(str(run.config["method.pooler"]))
+    name = start_of(run.config)
     return entry.rows.get(UNTRAINED_NAMES[name]) if name else None
 
 

@@ -94,8 +94,8 @@ def build_planned(
         no_signal = baselines.idle(runs, ledger)
     models = baselines.models_of(resolved, spec, ledger)
     # Training starts from the untrained encoder under the pooler that all cells share.
-    poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
-    untrained = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
+    starts = {baselines.start_of(flat) for flat in setups(resolved)}
+    untrained = baselines.UNTRAINED_NAMES.get(starts.pop() or "") if len(starts) == 1 else None
     scales = {**scales_of(spec, lines), **scales}
     forgotten = {f"{column}{baselines.CHANGE_SUFFIX}": column for column in resolved.space.forgotten}
     spec = replace(

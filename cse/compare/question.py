@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.answers.baselines import START
+from analysis.answers.baselines import start_of
 from analysis.answers.judge import Scope, Terms
 from analysis.answers.lookup import encoder_of
 from analysis.answers.models import Model, model_of, require_two
@@ -50,7 +50,7 @@ Suites = Annotated[
 
 UNTRAINED = "untrained"
 """Model name for the encoder from which A's runs began, before any training."""
-POOLER_KEY, LENGTH_KEY = "method.pooler", "train.dev_max_length"
+LENGTH_KEY = "train.dev_max_length"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def find_untrained(model: Model, ledger: Ledger | None) -> Model:
     settings = complete(model.runs[0].config) if model.runs else {}
     local_encoder = encoder_of(model.runs[0], ledger) if model.runs and ledger else None
     start, encoder, length = (
-        START.get(str(settings.get(POOLER_KEY))),
+        start_of(settings),
         local_encoder or settings.get(ENCODER),
         settings.get(LENGTH_KEY),
     )

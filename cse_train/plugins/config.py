@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from cse_train import fields
 from cse_train.fields import Added, ConfigError
 from cse_train.plugins import registry
-from cse_train.plugins.options import Options
+from cse_train.plugins.options import Options, PlainPooler
 from cse_train.plugins.registry import Plugin
 
 SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
@@ -47,6 +47,9 @@ def _problems(name: str, shape: Any, where: str) -> tuple[str, ...]:
     version = getattr(shape, "VERSION", None)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         problems.append(f"wrong version: method={name} VERSION={version!r} in {where}; write VERSION = 1")
+    if shape.POOLER not in (None, *get_args(PlainPooler)):
+        near = fields.nearest(str(shape.POOLER), get_args(PlainPooler))
+        problems.append(f"no pooler without a projector: method={name} POOLER={shape.POOLER!r} in {where}; {near}")
     if not (dataclasses.is_dataclass(shape) and shape.__dataclass_params__.frozen):
         return (*problems, f"no frozen dataclass: method={name} Config={shape.__name__} in {where}; {SHAPE}")
     declared = dataclasses.fields(shape)

@@ -4,10 +4,12 @@ import difflib
 from collections.abc import Iterable, Mapping
 from inspect import get_annotations
 from types import FunctionType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from cse_train.fields import Added, ConfigError, Scalar
 
+PlainPooler = Literal["mean", "cls_no_mlp", "last", "first_last", "first_last_layer1"]
+"""Pooling of token vectors to one vector, for methods without a projector (`cse_train.encoder.pooling.POOLERS`)."""
 HOOK_SIMILARITY = 0.7
 """Similarity, from 0 to 1, from which a name counts as a misspelt hook."""
 
@@ -52,6 +54,12 @@ class Options:
     """Note in tables about a method with its own training loop: its score, and which of its inputs belong to a run."""
     TURNED: ClassVar[bool] = False
     """True if a lower score is better: runs then report the score with its sign changed."""
+
+    POOLER: ClassVar[PlainPooler | None] = None
+    """Pooler of the embeddings of a method without an option `pooler`, such as `mean`; None for another embedding.
+
+    Tables compare its runs with the encoder before training under this pooler.
+    """
 
     def version(self) -> int:
         """Returns the VERSION of these settings; overridden where a change moved the numbers of only some settings."""

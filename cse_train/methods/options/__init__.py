@@ -6,9 +6,9 @@ also keep its `Config` in its own module, where `methods.config_class` finds it.
 
 from typing import Literal
 
-__all__ = ["PlainPooler"]
+from cse_train.plugins.options import PlainPooler
 
-PlainPooler = Literal["mean", "cls_no_mlp", "last", "first_last", "first_last_layer1"]
-"""Pooling of token vectors to one vector, for methods without a projector (`cse_train.encoder.pooling.POOLERS`)."""
+__all__ = ["PlainPooler", "Pooler"]
+
 Pooler = Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "last", "first_last", "first_last_layer1"]
 """Pooling of token vectors to one vector, for methods where a projector may follow [CLS]."""

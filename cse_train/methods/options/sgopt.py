@@ -12,6 +12,7 @@ class Config(Options):
     """Options of SG-OPT; defaults are the paper's; `train.adam_beta2` is 0.9 in its released code."""
 
     VERSION = 2
+    POOLER = "cls_no_mlp"
     ADDED: ClassVar = {"guide_dropout": Added(False), "opt2_negatives": Added("all")}
 
     objective: Literal["base", "opt1", "opt2", "opt3"] = "opt3"

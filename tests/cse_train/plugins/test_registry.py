@@ -202,6 +202,11 @@ def test_helpers_of_one_name_in_two_folders_are_refused(write: Write, tmp_path: 
         ("float = 2.0", "int = 2.5", "wrong default: method=margin_loss in "),
         ("float = 2.0", "list[int] | None = None", "wrong default: method=margin_loss in "),
         ("VERSION = 1", "VERSION = '1'", "wrong version: method=margin_loss VERSION='1' in "),
+        (
+            "VERSION = 1",
+            "VERSION, POOLER = 1, 'max'",
+            "no pooler without a projector: method=margin_loss POOLER='max' in ",
+        ),
     ],
 )
 def test_a_config_that_is_none_is_refused_in_one_line(write: Write, before: str, after: str, line: str) -> None:

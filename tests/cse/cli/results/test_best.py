@@ -139,15 +139,20 @@ def test_runs_of_a_cell_on_two_corpora_are_two_rows(capsys: pytest.CaptureFixtur
     }
 
 
-def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    ("method", "start"), [({"method": "simcse", "method.pooler": "mean"}, "mean"), ({"method": "sgopt"}, "[CLS]")]
+)
+def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger, method: dict[str, str], start: str) -> None:
     """The first score was the best, and below the encoder without training: the pick is no success."""
-    run = {**FLAT, "train.encoder": "words-l1-h64", "train.corpus": "generated", "train.dev_max_length": 512}
+    data = {"train.encoder": "words-l1-h64", "train.corpus": "generated", "train.dev": "generated_dev:20"}
+    run = {**method, **data, "train.dev_max_length": 512}
     ledger.record_sweep("harm", SweepSpec({"title": "t"}))
     ledger.link("harm", [("harmed", {}, 0)])
     points = [point_of(8, 40.0), point_of(16, 40.0, step=2, best_examples=8)]
     book_run(ledger, "harmed", run, examples=16, best=40.0, best_examples=8, points=points)
     key = ("generated_dev:20", "words-l1-h64", "generated", 512)
-    ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
+    rows = {"untrained mean": 30.0, "untrained [CLS]": 30.0, f"untrained {start}": 41.5}
+    ledger.store_baselines([Baselines(*key, {}, rows)])
     said = printed(capsys, "best", "harm")
     assert "of the pick: 1 of 1 runs are not 0.5 points above no training (generated_dev:20 41.50)" in said
     assert "of the pick: 1 of 1 runs never beat their first evaluation" in said
