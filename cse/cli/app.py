@@ -136,5 +136,10 @@ def _call(arguments: list[str]) -> int:
     except SystemExit as end:
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             raise KeyboardInterrupt from end  # of which Typer says nothing
-        return end.code if isinstance(end.code, int) else 0
+        if end.code is not None and not isinstance(
+            end.code, int
+        ):  # as Python does: the text is said, and the code is 1
+            exit.say([str(end.code)])
+            return exit.SOME_FAILED
+        return end.code or 0
     return 0

@@ -31,6 +31,17 @@ def test_every_problem_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "cse: one: a=1; fix\ncse: two: b=2; fix\n"
 
 
+@pytest.mark.parametrize(
+    ("code", "ended"), [("no licence key", (1, "cse: no licence key\n")), (None, (0, "")), (3, (3, ""))]
+)
+def test_a_library_that_ends_the_process_with_a_text_has_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, code: str | int | None, ended: tuple[int, str]
+) -> None:
+    """As of Python's own `sys.exit`; a text had counted as 0, and a page was left unmade in silence."""
+    monkeypatch.setattr("cse.cli.app.app", lambda *words, **options: raising(SystemExit(code)))
+    assert (main(["ls"]), capsys.readouterr().err) == ended
+
+
 def test_our_runtime_errors_are_failures_not_mistakes() -> None:
     assert verdict(Diverged("NaN loss: step=3; lower train.learning_rate")) == (
         1,
