@@ -86,8 +86,8 @@ class Judgement:
     """Further seeds of each side with which half of the futures that the seeds leave open are decided; 0 if decided,
     None if over MOST_SEEDS_NEEDED would, or none."""
     more_seeds_range: tuple[int | None, int | None] | None = None
-    """Further seeds with which a quarter and three quarters of these futures are decided, None for over
-    MOST_SEEDS_NEEDED; None as a whole where nothing is forecast."""
+    """Further seeds with which a quarter and three quarters of these futures are decided (a fifth and four fifths with
+    fewer than five seeds), None for over MOST_SEEDS_NEEDED; None as a whole where nothing is forecast."""
     more_items: int | None = None
     """Further items with which half of the futures are decided where seeds alone would not; None elsewhere, and for
     over MOST_ITEMS times as many."""

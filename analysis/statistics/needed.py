@@ -27,6 +27,9 @@ FUTURES = 500
 """Number of simulated continuations behind a forecast."""
 SHARES = (0.25, 0.5, 0.75)
 """Shares of continuations that are decided with the lower end, the median and the upper end of a forecast."""
+SHARES_OF_FEW = (0.2, 0.5, 0.8)
+"""The same with fewer than FEW_SEEDS seeds, which know their own deviation so badly that 40% lay between quarters."""
+FEW_SEEDS = 5
 Forecast = tuple[int | None, int | None, int | None]
 """Further seeds or items with which SHARES of the continuations are decided; None for more than are forecast."""
 SPREADS = 512
@@ -67,9 +70,10 @@ def _draw_futures() -> tuple[Array, Array, Array, Array]:
 def forecast_seeds(measured: Difference, margin: float) -> Forecast:
     """Returns the further seeds of both rows with which a difference is decided in 25%, 50% and 75% of futures.
 
-    None for over MOST_SEEDS_NEEDED. A future draws a true variance and difference from what the seeds say of them (the
-    posterior under Jeffreys' prior, Gelman et al. 2013, Bayesian Data Analysis, section 3.2), then the further seeds,
-    and asks once, at the same level, whether the difference is told from 0 or placed within the margin.
+    With fewer than FEW_SEEDS seeds the shares are 20%, 50% and 80%. None for over MOST_SEEDS_NEEDED. A future draws a
+    true variance and difference from what the seeds say of them (the posterior under Jeffreys' prior, Gelman et al.
+    2013, Bayesian Data Analysis, section 3.2), then the further seeds, and asks once, at the same level, whether the
+    difference is told from 0 or placed within the margin.
     """
     chance_D1, error_D1, new_mean_DM, new_squares_DM = _draw_futures()
     seeds, half_freedom = measured.count, measured.weight * (measured.count - 1) / 2
@@ -86,7 +90,8 @@ def forecast_seeds(measured: Difference, margin: float) -> Forecast:
         np.hypot(student(level, freedom_M) * error_DM, measured.items.half(level) if measured.items else 0.0)
         for level in (measured.level, 2 * measured.level)
     )
-    return _read_futures((size_DM > half_DM) | (size_DM + tie_half_DM < margin), more_M)
+    shares = SHARES if seeds >= FEW_SEEDS else SHARES_OF_FEW
+    return _read_futures((size_DM > half_DM) | (size_DM + tie_half_DM < margin), more_M, shares)
 
 
 def forecast_items(difference: float, margin: float, level: float, items: ItemError) -> Forecast:
@@ -105,14 +110,14 @@ def forecast_items(difference: float, margin: float, level: float, items: ItemEr
     half_M, tie_half_M = (
         student(each, total_M - 1) * items.deviation / np.sqrt(total_M) for each in (level, 2 * level)
     )
-    return _read_futures((size_DM > half_M) | (size_DM + tie_half_M < margin), more_M)
+    return _read_futures((size_DM > half_M) | (size_DM + tie_half_M < margin), more_M, SHARES)
 
 
-def _read_futures(decided_DM: NDArray[np.bool_], more_M: Array) -> Forecast:
-    """Returns the numbers of further seeds or items at which SHARES of the futures are decided, once and for all."""
+def _read_futures(decided_DM: NDArray[np.bool_], more_M: Array, shares: Sequence[float]) -> Forecast:
+    """Returns the numbers of further seeds or items at which shares of the futures are decided, once and for all."""
     decided_M = np.maximum.accumulate(decided_DM.mean(axis=0))
     low, median, high = (
-        int(more_M[np.abs(decided_M - share).argmin()]) if decided_M[-1] >= share else None for share in SHARES
+        int(more_M[np.abs(decided_M - share).argmin()]) if decided_M[-1] >= share else None for share in shares
     )
     return low, median, high
 

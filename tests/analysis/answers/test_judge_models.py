@@ -72,8 +72,8 @@ def test_what_is_surely_within_the_margin_is_a_tie_and_not_better() -> None:
 def test_an_open_column_says_how_many_seeds_would_decide() -> None:
     """Differences 0, 1, 2: mean 1, sd 1."""
     made = compare([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])
-    assert (made.word, made.seeds_needed, made.more_seeds, made.more_seeds_range) == ("undecided", 6, 3, (2, 15))
-    assert made.reason.endswith("; 3 more seeds would decide it, half of the time between 2 and 15")
+    assert (made.word, made.seeds_needed, made.more_seeds, made.more_seeds_range) == ("undecided", 6, 3, (2, 23))
+    assert made.reason.endswith("; 3 more seeds would decide it, half of the time between 2 and 23")
 
 
 def test_lacking_seeds_are_those_of_a_look_that_was_named() -> None:

@@ -152,7 +152,7 @@ def test_undecided_says_why_and_what_would_decide_it() -> None:
     rows = ([60.0, 61.0, 59.0], 84.0), ([61.0, 61.0, 61.0], 90.0)
     found = judge(table_of(*rows), same_scale=False, terms=Terms(seconds=90.0))[1, "dev"]
     assert (found.word, found.seeds_for_effect, found.more_seeds) == ("undecided", 3, 3)
-    forecast = "3 more seeds would decide it, half of the time between 2 and 15"
+    forecast = "3 more seeds would decide it, half of the time between 2 and 23"
     assert found.reason.endswith(f"; ours is too wide; {forecast} (6 runs, 9 min)")
     faint = judge(table_of(rows[0], (rows[1][0], 84.1)), same_scale=False)[1, "dev"]
     assert faint.seeds_for_effect is None and "needs over 200 seeds" in faint.reason
