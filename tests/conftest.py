@@ -29,6 +29,7 @@ from tests.wheel import build, install
 
 REPO = Path(__file__).resolve().parents[1]
 DATA = REPO.parent / "shared" / "data"
+os.environ.pop("CSE_DATA", None)  # a test names the data that it reads
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -159,10 +160,7 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     from cluster.runtime import start
 
     # workers find stub_training
-    paths = [
-        str(REPO / "tests" / "cluster"),
-        *filter(None, [os.environ.get("PYTHONPATH")]),
-    ]  # workers find stub_training
+    paths = [str(REPO / "tests" / "cluster"), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     with start.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
         yield
