@@ -50,10 +50,10 @@ def read(shape: type[T], raw: Mapping[str, Any], prefix: str = "") -> tuple[T, l
     A field with a problem holds its default, or else None; a list holds the items without one.
     """
     declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
-    annotations: dict[str, Any] = fields.hints(shape)
+    annotations = fields.hints(shape)
     required = [name for name, f in declared.items() if f.default is f.default_factory is dataclasses.MISSING]
     lines = [f"missing key: {prefix}{name}=null; give it" for name in required if name not in raw]
-    values: dict[str, Any] = dict.fromkeys(required)
+    values: dict[str, object] = dict.fromkeys(required)
     for name, value in raw.items():
         if name not in declared:
             lines.append(f"unknown key: {prefix}{name}={brief(value)}; {fields.nearest(name, declared)}")

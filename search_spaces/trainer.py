@@ -171,7 +171,7 @@ def _check_block(file: TrainerBlock) -> list[str]:
     return problems
 
 
-def list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
+def list_settings(raw: Json) -> Iterable[tuple[str, object]]:
     """Yields the (name, value) pairs of a space's parameters: under `set`, `space`, and in cells."""
     for name in ("set", "space"):
         if isinstance(settings := raw.get(name), Mapping):

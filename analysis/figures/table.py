@@ -154,8 +154,10 @@ def _draw_measured(
     means = [(place, entry.mean) for place, entry in entries if entry.mean is not None]
     halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
     if means:
-        reach: Mapping[str, Any] = {"yerr" if upright else "xerr": halves}
-        axes.errorbar(*_orient(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
+        xerr, yerr = (None, halves) if upright else (halves, None)
+        axes.errorbar(
+            *_orient(means, upright), xerr=xerr, yerr=yerr, fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3
+        )
 
 
 def _draw_published(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:

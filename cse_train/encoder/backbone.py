@@ -64,7 +64,7 @@ class WordVectors(nn.Module):
         counts_N = torch.bincount(packed.row_T()[has_vector_T], minlength=packed.rows)
         return self.vectors_VD[packed.ids_T[has_vector_T]], counts_N
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         stored = state_dict.get(f"{prefix}digest")
         if stored is not None and not torch.equal(stored.to(self.digest.device), self.digest):
             line = f"other word vectors: train.encoder={self.name} is not the file that the run was trained with"

@@ -52,10 +52,10 @@ class CompactEmbedding(nn.Module):
         """Returns a table [V, H] with `values_KH` in the rows in use and `elsewhere_VH` in all others."""
         return elsewhere_VH.index_copy(0, self.ids_K, values_KH)
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: dict[str, Tensor], prefix: str, keep_vars: bool) -> None:
         destination[f"{prefix}weight"] = self.whole(self.weight.detach(), self.rest_VH)
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any) -> None:
         tensors = dict(state_dict)
         if (weight := tensors.get(f"{prefix}weight")) is not None and weight.shape == self.rest_VH.shape:
             self.rest_VH.copy_(weight)

@@ -302,7 +302,7 @@ class Session:
             **({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}),
         }
 
-    def _read_rank_state(self) -> Iterator[tuple[str, Any]]:
+    def _read_rank_state(self) -> Iterator[tuple[str, Tensor]]:
         """Yields (name, value) of state that differs between ranks; none for a single rank, or a method without it."""
         if distributed.size() > 1 and self.run.options.rank_dependent():
             prefixes = self.model.TRAINING_ONLY
