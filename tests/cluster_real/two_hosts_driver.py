@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.ledger import Ledger
 from cluster.runtime.options import SweepOptions
-from cse.cli import exit
+from cse.cli.sweep_options import print_outcome
 from cse.experiments import request as sweeping
 from cse.experiments import run
 from cse_train.data_paths import DataPaths
@@ -23,7 +23,7 @@ def main(address: str, folder: Path) -> int:
         resolved=resolve(space), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
     )
     work = sweeping.work_of([request], ledger)
-    return exit.print_outcome(run.run_grid(request, work), ledger.url)
+    return print_outcome(run.run_grid(request, work), ledger.url)
 
 
 if __name__ == "__main__":
