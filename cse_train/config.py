@@ -150,6 +150,16 @@ def complete(flat: Settings) -> dict[str, Scalar]:
     return {key: later.before for key, later in _find_added(flat).items()} | dict(flat)
 
 
+def pooler_of(flat: Settings) -> str | None:
+    """Returns the pooler of a run's embeddings: its option `pooler`, or that which its method always has.
+
+    None for an embedding of another kind, and for a method that is not known here.
+    """
+    if "method.pooler" in flat or not methods.is_known(flat.get("method")):
+        return None if (pooler := flat.get("method.pooler")) is None else str(pooler)
+    return methods.config_class(str(flat["method"])).POOLER
+
+
 def renew(flat: Settings) -> dict[str, Scalar]:
     """Returns a stored run's dotted keys, with settings that are newer than the run at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]

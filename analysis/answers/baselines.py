@@ -13,7 +13,7 @@ from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.aggregate import Baseline, UntrainedModel, collect_scores
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
-from cse_train import methods
+from cse_train.config import pooler_of
 from cse_train.evaluate.suites.registry import span
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
@@ -43,7 +43,6 @@ START = {
     "first_last_layer1": "first_last_layer1",
 }
 """Pooler -> the baseline that its training starts from; every [CLS] pooler starts from the bare [CLS]."""
-POOLER = "method.pooler"
 BASELINE_SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 """Settings of a run on which its baselines depend."""
 
@@ -124,10 +123,7 @@ def start_of(config: Settings) -> str | None:
 
     None for a method whose embedding is not pooled in one of these ways, and for one that is not known here.
     """
-    method = config.get("method")
-    if POOLER in config or not methods.is_known(method):
-        return START.get(str(config.get(POOLER)))
-    return START.get(str(methods.config_class(str(method)).POOLER))
+    return START.get(str(pooler_of(config)))
 
 
 @dataclass(frozen=True)

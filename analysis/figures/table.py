@@ -4,9 +4,8 @@ Rows named by words are a list from top to bottom; rows that differ in one numbe
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -155,9 +154,7 @@ def _draw_measured(
     halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
     if means:
         xerr, yerr = (None, halves) if upright else (halves, None)
-        axes.errorbar(
-            *_orient(means, upright), xerr=xerr, yerr=yerr, fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3
-        )
+        axes.errorbar(*_orient(means, upright), xerr=xerr, yerr=yerr, fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3)
 
 
 def _draw_published(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
