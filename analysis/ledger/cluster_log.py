@@ -9,23 +9,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Column, Connection, Float, String, Table, Text, delete, insert, inspect, select, update
+from sqlalchemy import Connection, delete, insert, inspect, select, update
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact
 from analysis.ledger.ledger import Ledger
 from analysis.ledger.rows import user_of
-
-clusters = Table(
-    "cse_clusters",
-    schema.metadata,
-    Column("sweep", String(255), primary_key=True),
-    Column("dashboard", Text, nullable=False),
-    Column("shape", Text, nullable=False),
-    Column("began", Float, nullable=False),
-    Column("ended", Float),
-)
-
 
 DRIVER_KEY = "driver:"
 """Prefix of the keys of drivers in `cse_meta`."""
@@ -87,25 +76,28 @@ def join(ledger: Ledger, sweeps: Iterable[str], dashboard: str, shape: str) -> N
     """Records that a driver joined a Ray cluster for some sweeps."""
     names = list(dict.fromkeys(sweeps))
     with ledger.writes() as connection:
-        connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
+        schema.clusters.create(connection, checkfirst=True)  # for a while new ledgers were made without this table
+        connection.execute(delete(schema.clusters).where(schema.clusters.c.sweep.in_(names)))
         for name in names:
             values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
-            connection.execute(insert(clusters).values(**values))
+            connection.execute(insert(schema.clusters).values(**values))
 
 
 def leave(ledger: Ledger, sweeps: Iterable[str]) -> None:
     """Records that the driver of some sweeps left its cluster as planned."""
     with ledger.writes() as connection:
-        connection.execute(update(clusters).where(clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now()))
+        connection.execute(
+            update(schema.clusters).where(schema.clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now())
+        )
 
 
 def read(connection: Connection) -> dict[str, Cluster]:
     """Returns sweep -> the Ray cluster of its newest driver."""
-    if not inspect(connection).has_table(clusters.name):
+    if not inspect(connection).has_table(schema.clusters.name):
         return {}
-    rows = connection.execute(select(clusters)).all()
+    rows = connection.execute(select(schema.clusters)).all()
     for row in rows:
-        intact(clusters, row._asdict())
+        intact(schema.clusters, row._asdict())
     return {row.sweep: Cluster(**row._mapping) for row in rows}
 
 

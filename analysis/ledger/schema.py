@@ -255,6 +255,15 @@ imports = Table(
     Column("folder", Text),
     Column("at", Float, nullable=False),
 )
+clusters = Table(
+    "cse_clusters",
+    metadata,
+    Column("sweep", String(255), primary_key=True),
+    Column("dashboard", Text, nullable=False),
+    Column("shape", Text, nullable=False),
+    Column("began", Float, nullable=False),
+    Column("ended", Float),
+)
 pairs = Table(
     "cse_pairs",
     metadata,

@@ -1,11 +1,15 @@
 """What the page and `cse status` say of a sweep, and what they read of each database."""
 
+import contextlib
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from analysis.ledger import Ledger, cluster_log
+from analysis.ledger import Ledger, cluster_log, schema
 from analysis.ledger.cluster_log import Driver, write_driver
 from analysis.ledger.database import connect, transaction
 from analysis.progress import rows as progress_rows
@@ -63,6 +67,23 @@ def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
         "  driver ben@node2:72  1 of 4 slots, 3 more wait, priority 1, at most 2 for ben",
     ]
     assert '"owner": "ben@node2:72:bb"' in printed(capsys, "status", "--format", "json", "--ledger", url)
+
+
+def test_a_ledger_that_another_process_made_takes_a_cluster(tmp_path: Path) -> None:
+    """That process imports nothing of clusters: its ledger had no table for them, and `cse status` no dashboard. One
+    that was made so gets the table."""
+    file = tmp_path / "l.db"
+    make = f"from analysis.ledger import Ledger; Ledger.open({str(file)!r}).close()"
+    subprocess.run([sys.executable, "-c", make], check=True, timeout=120)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        names = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+        assert names == set(schema.metadata.tables)
+        connection.execute("drop table cse_clusters")
+        connection.commit()
+    with contextlib.closing(Ledger.open(file)) as ledger:
+        cluster_log.join(ledger, ["s"], "127.0.0.1:8265", "1 x 1 workers")
+        with ledger.reads() as read:
+            assert cluster_log.read(read)["s"].dashboard == "127.0.0.1:8265"
 
 
 def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:
